@@ -1,0 +1,93 @@
+"""The records: everything that evidence is made of, written once and never changed."""
+
+from firsthand.records.base import Count, Digest, Mode, Record
+from firsthand.records.check import (
+    CheckCause,
+    CheckRun,
+    CheckStatus,
+    FailedTest,
+    RunnerName,
+    RunPurpose,
+    TestCounts,
+    TestNames,
+)
+from firsthand.records.evidence import SCHEMA_VERSION, Enclosing, Evidence
+from firsthand.records.isolation import (
+    BackendIdentity,
+    BatteryReport,
+    Isolation,
+    Launcher,
+    Platform,
+    ProbeOutcome,
+    ProbeResult,
+    ToolchainRoot,
+)
+from firsthand.records.manifest import Manifest, ManifestEntry
+from firsthand.records.mutation import ControlRun, Mutation, MutationCause, MutationRun, Verdict
+from firsthand.records.outcome import Cleanup, Command, Excerpt, Executable, LimitName, Outcome, OutcomeKind
+from firsthand.records.review import (
+    Budget,
+    Coverage,
+    Dispatch,
+    Finding,
+    Judgement,
+    ProviderIdentity,
+    ToolCall,
+    ToolName,
+    ToolResult,
+    Transcript,
+    Usage,
+)
+from firsthand.records.sink import RecordSink
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "BackendIdentity",
+    "BatteryReport",
+    "Budget",
+    "CheckCause",
+    "CheckRun",
+    "CheckStatus",
+    "Cleanup",
+    "Command",
+    "ControlRun",
+    "Count",
+    "Coverage",
+    "Digest",
+    "Dispatch",
+    "Enclosing",
+    "Evidence",
+    "Excerpt",
+    "Executable",
+    "FailedTest",
+    "Finding",
+    "Isolation",
+    "Judgement",
+    "Launcher",
+    "LimitName",
+    "Manifest",
+    "ManifestEntry",
+    "Mode",
+    "Mutation",
+    "MutationCause",
+    "MutationRun",
+    "Outcome",
+    "OutcomeKind",
+    "Platform",
+    "ProbeOutcome",
+    "ProbeResult",
+    "ProviderIdentity",
+    "Record",
+    "RecordSink",
+    "RunPurpose",
+    "RunnerName",
+    "TestCounts",
+    "TestNames",
+    "ToolCall",
+    "ToolName",
+    "ToolResult",
+    "ToolchainRoot",
+    "Transcript",
+    "Usage",
+    "Verdict",
+]
