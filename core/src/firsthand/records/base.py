@@ -12,7 +12,7 @@ from firsthand.canonical import MAX_SAFE_INTEGER, JSONValue, canonical_digest
 Count = Annotated[int, Field(ge=0, le=MAX_SAFE_INTEGER)]
 """A whole number that survives every JSON reader."""
 
-Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\Z")]
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 """SHA-256, lower-case hexadecimal."""
 
 Mode = Annotated[int, Field(ge=0, le=0o7777)]

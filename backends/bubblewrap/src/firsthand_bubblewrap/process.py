@@ -1,0 +1,247 @@
+"""One sandbox from its start to its proven end: descriptors, readiness, release, kill."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from firsthand.isolation.interface import ProcessWatch
+from firsthand_bubblewrap.script import GATE_COMM, READY
+from firsthand_bubblewrap.watch import children_of, stat_fields
+
+_START_S: Final = 10.0
+_END_S: Final = 1.5
+
+
+class StartError(Exception):
+    """Bwrap, or what stands between it and the command, could not set up; the command never ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How the command itself ended, by the kernel's own record."""
+
+    exit_code: int | None
+    signal: int | None
+    started: bool
+    """False when the process still bore the gate's name: it never became the command."""
+    leftovers: int
+    """Live processes in the namespace beside the keeper."""
+
+
+class Sandbox:
+    """A started sandbox, waiting at its gate. Always `close()` it: that ends whatever lives in it.
+
+    Attributes:
+        stdout, stderr: reading ends, non-blocking; readiness is already taken off `stdout`.
+        command_pidfd: readable once the command itself has ended.
+        init_pid: process 1 of the namespace, as the host sees it.
+    """
+
+    def __init__(
+        self,
+        launcher: str,
+        options: Sequence[str],
+        command_line: Sequence[str],
+        seccomp: bytes,
+        go_pipe: Path,
+        processes: ProcessWatch,
+    ) -> None:
+        self._processes = processes
+        self._open: list[int] = []
+        self._ended = False
+        self.init_pid = 0
+        self._keeper_pid = 0
+        self._command_pid = 0
+        self._init_pidfd = -1
+        self.command_pidfd = -1
+        # The host holds the go pipe open for both directions: writing never blocks, and nobody has to be there yet.
+        go_pipe.unlink(missing_ok=True)
+        os.mkfifo(go_pipe, 0o644)
+        os.chmod(go_pipe, 0o644)
+        self._go = self._own(os.open(go_pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+        guard_read, self._guard = os.pipe()
+        self._own(self._guard)
+        status_read, status_write = os.pipe()
+        self._status = self._own(status_read)
+        options_fd = _memory_file("options", "".join(f"{option}\0" for option in options).encode())
+        seccomp_fd = _memory_file("seccomp", seccomp)
+        handed_over = (status_write, options_fd, seccomp_fd)
+        head = ["--args", str(options_fd), "--seccomp", str(seccomp_fd), "--json-status-fd", str(status_write)]
+        try:
+            self._bwrap = subprocess.Popen(
+                [launcher, *head, "--", *command_line],
+                env={},
+                cwd="/",
+                stdin=guard_read,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=handed_over,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            self._close_descriptors()
+            raise StartError(f"{launcher} can't be started: {error}") from error
+        finally:
+            for descriptor in (guard_read, *handed_over):
+                os.close(descriptor)
+        assert self._bwrap.stdout is not None  # noqa: S101 # for the type checker
+        assert self._bwrap.stderr is not None  # noqa: S101 # for the type checker
+        self.stdout = self._bwrap.stdout.fileno()
+        self.stderr = self._bwrap.stderr.fileno()
+        processes.started(self._bwrap.pid)
+        try:
+            self._await_ready()
+        except BaseException:
+            self.close()
+            raise
+
+    def release(self) -> None:
+        """Let the gate become the command."""
+        # Under memory pressure the kernel should choose the command before anything of the host's. A wish, no limit.
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{self._command_pid}/oom_score_adj").write_text("1000")
+        os.write(self._go, b"\n")
+
+    def status(self) -> Status | None:
+        """The end of the command, once `command_pidfd` is readable; None when the record was lost.
+
+        It is lost only if something inside ended the keeper, which an ordinary user's command can do.
+        """
+        found = stat_fields(self._command_pid)
+        if found is None:
+            return None
+        name, fields = found
+        if fields[0] != "Z" or int(fields[1]) != self._keeper_pid:
+            return None
+        code = int(fields[49])
+        leftovers = len([pid for pid in children_of(self.init_pid) if pid != self._keeper_pid])
+        if os.WIFSIGNALED(code):
+            return Status(exit_code=None, signal=os.WTERMSIG(code), started=name != GATE_COMM, leftovers=leftovers)
+        return Status(exit_code=os.WEXITSTATUS(code), signal=None, started=name != GATE_COMM, leftovers=leftovers)
+
+    def end(self) -> bool:
+        """Kill the namespace and wait until it is empty; whether that could be established. Safe to call again.
+
+        The kernel ends and collects every process of a PID namespace before it lets the end of process 1 be seen.
+        """
+        if self._ended:
+            return True
+        if self._init_pidfd < 0:
+            # Process 1 was never seen: whatever exists hangs on the guard pipe and on bwrap.
+            self._close_guard()
+            self._bwrap.kill()
+            try:
+                self._bwrap.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                return False
+            self._ended = True
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
+            self._close_guard()
+            self._ended = bool(_readable([self._init_pidfd], _END_S))
+            try:
+                self._bwrap.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._ended = False
+        if self._ended:
+            self._processes.ended(self._bwrap.pid)
+            if self.init_pid:
+                self._processes.ended(self.init_pid)
+        return self._ended
+
+    def close(self) -> bool:
+        """`end()` and give all descriptors back; whether the end could be established."""
+        ended = self.end()
+        self._close_descriptors()
+        return ended
+
+    def _await_ready(self) -> None:
+        """Wait for the gate's word, then take hold of process 1, the keeper and the gate.
+
+        Raises:
+            StartError: with what bwrap printed.
+        """
+        os.set_blocking(self.stdout, False)
+        os.set_blocking(self.stderr, False)
+        os.set_blocking(self._status, False)
+        deadline = time.monotonic() + _START_S
+        said = errors = b""
+        while len(said) < len(READY):
+            readable = _readable([self.stdout, self.stderr], deadline - time.monotonic())
+            if not readable:
+                raise StartError(f"not ready after {_START_S:.0f} s; it said: {_text(errors)}")
+            if self.stderr in readable:
+                errors += os.read(self.stderr, 4096)
+            if self.stdout in readable:
+                chunk = os.read(self.stdout, len(READY) - len(said))
+                if not chunk:
+                    errors += self._rest_of_stderr(deadline)
+                    raise StartError(_text(errors) or "bwrap ended without a word")
+                said += chunk
+        if said != READY:
+            raise StartError(f"unexpected first output {said!r}")
+        try:
+            self.init_pid = int(json.loads(os.read(self._status, 4096).splitlines()[0])["child-pid"])
+            self._init_pidfd = self._own(os.pidfd_open(self.init_pid))
+            (self._keeper_pid,) = children_of(self.init_pid)
+            (self._command_pid,) = children_of(self._keeper_pid)
+            self.command_pidfd = self._own(os.pidfd_open(self._command_pid))
+        except (OSError, ValueError, KeyError, IndexError) as error:
+            raise StartError(f"the sandbox's processes could not be found: {error!r}") from error
+        self._processes.started(self.init_pid)
+
+    def _rest_of_stderr(self, deadline: float) -> bytes:
+        rest = b""
+        while _readable([self.stderr], deadline - time.monotonic()):
+            chunk = os.read(self.stderr, 4096)
+            if not chunk:
+                break
+            rest += chunk
+        return rest
+
+    def _own(self, descriptor: int) -> int:
+        self._open.append(descriptor)
+        return descriptor
+
+    def _close_guard(self) -> None:
+        if self._guard in self._open:
+            self._open.remove(self._guard)
+            os.close(self._guard)
+
+    def _close_descriptors(self) -> None:
+        while self._open:
+            os.close(self._open.pop())
+        for stream in (self._bwrap.stdout, self._bwrap.stderr) if hasattr(self, "_bwrap") else ():
+            if stream is not None:
+                stream.close()
+
+
+def _readable(descriptors: Sequence[int], timeout_s: float) -> list[int]:
+    """Those of the descriptors that can be read or have ended; empty at the timeout. Unlike select, for any number."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [descriptor for descriptor, _ in poll.poll(max(0.0, timeout_s) * 1000)]
+
+
+def _memory_file(name: str, content: bytes) -> int:
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace").strip()

@@ -1,0 +1,81 @@
+"""The three short shell scripts that stand between bwrap and the command.
+
+They use only what POSIX sh has, descriptors of one digit (dash knows no others), and `cat`, `env`, `prlimit` and
+`setpriv`.
+
+Arguments and names: `$1` of each script is the next script, so nothing is quoted twice. Standard input of process 1 is
+the guard pipe, whose writing end only the host holds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from firsthand.isolation.interface import Limits
+
+RUN: Final = "/run/firsthand"
+"""Folder inside that holds the gate's name and the go pipe, read-only."""
+GATE: Final = f"{RUN}/firsthand-gate"
+"""A link to the shell. A process that bears this name has not become the command yet."""
+GATE_COMM: Final = "firsthand-gate"
+"""What the kernel calls a process that was started by `GATE`: 14 of at most 15 characters."""
+GO: Final = f"{RUN}/go"
+READY: Final = b"firsthand-ready\n"
+"""What the gate writes to standard output before anything else can."""
+
+# Process 1. Ignoring SIGCHLD makes the kernel collect orphans, so that they can't pile up; the keeper was started
+# before that and does not inherit it. A background command has /dev/null for stdin, hence the copy as descriptor 3.
+_INIT: Final = """keeper=$1 gate=$2; shift 2
+exec 3<&0
+/usr/bin/sh -c "$keeper" keeper "$gate" "$@" &
+trap '' CHLD
+exec cat <&3 3<&- >/dev/null 2>&1
+"""
+
+# The keeper. It never waits for its child: the host reads the status from the zombie.
+_KEEPER: Final = """gate=$1; shift
+{become} env --default-signal=INT,QUIT,PIPE {gate_path} -c "$gate" {gate_name} "$@" 3<&- &
+exec cat <&3 3<&- >/dev/null 2>&1
+"""
+
+# The gate. The go pipe gives one line, or the end of file when the host is gone.
+_GATE: Final = f"""printf 'firsthand-ready\\n'
+read -r go <{GO} || exit 1
+exec "$@" </dev/null
+"""
+
+
+def command_line(argv: tuple[str, ...], *, limits: Limits, drop_to: int | None, token: str) -> list[str]:
+    """What bwrap starts as process 1: the scripts, then the command.
+
+    Args:
+        argv: the command; `argv[0]` is an absolute path inside.
+        limits: those that the kernel holds per process; never above what this process itself may have.
+        drop_to: uid and gid that the gate and the command run as; None where bwrap already runs as an ordinary user.
+        token: name of the session in the process list.
+    """
+    become = f"{_limit_options(limits)} --"
+    if drop_to is not None:
+        become += (
+            f" setpriv --reuid={drop_to} --regid={drop_to} --clear-groups --bounding-set=-all --inh-caps=-all"
+            " --no-new-privs --"
+        )
+    keeper = _KEEPER.format(become=become, gate_path=GATE, gate_name=GATE_COMM)
+    return ["/usr/bin/sh", "-c", _INIT, f"firsthand-{token}", keeper, _GATE, *argv]
+
+
+def _limit_options(limits: Limits) -> str:
+    import resource  # noqa: PLC0415 # POSIX only
+
+    pairs = (
+        ("nproc", resource.RLIMIT_NPROC, limits.processes),
+        ("data", resource.RLIMIT_DATA, limits.memory_bytes),
+        ("fsize", resource.RLIMIT_FSIZE, limits.file_bytes),
+        ("core", resource.RLIMIT_CORE, 0),
+    )
+    words = ["prlimit"]
+    for name, number, value in pairs:
+        # Asking for more than the inherited hard limit would fail; less is always granted.
+        hard = resource.getrlimit(number)[1]
+        words.append(f"--{name}={value if hard == resource.RLIM_INFINITY else min(value, hard)}")
+    return " ".join(words)
