@@ -1,0 +1,1 @@
+"""Sealed evidence: stored bytes, signatures, keys and offline verification. No sandbox code is imported here."""

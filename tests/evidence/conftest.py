@@ -1,0 +1,8 @@
+"""Makes the builder beside these tests importable: `from evidence.builder import ...`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
