@@ -62,8 +62,8 @@ class ToolchainRoot(Record):
     path: str
     named: bool
     """Whether the definition names it; otherwise it was derived from argv[0]."""
-    digest: Digest
-    """Digest of its content."""
+    digest: Digest | None
+    """Digest of its content; null for a root that was only derived, of which the executables are digested."""
 
 
 class Platform(Record):
