@@ -18,6 +18,7 @@ EXIT_STATUS_BY_CODE: Final[dict[str, int]] = {
     "review_verification_definition_changed": EXIT_USAGE,
     "usage": EXIT_USAGE,
     "plan_invalid": EXIT_USAGE,
+    "mutation_not_applied": EXIT_USAGE,
     "key_invalid": EXIT_USAGE,
     "plugin_invalid": EXIT_USAGE,
     "state_invalid": EXIT_USAGE,
@@ -32,9 +33,14 @@ EXIT_STATUS_BY_CODE: Final[dict[str, int]] = {
     "review_verification_baseline_failed": EXIT_NEGATIVE,
     "review_verification_evidence": EXIT_NEGATIVE,
     "isolation-breach": EXIT_NEGATIVE,
+    "mutation_survived": EXIT_NEGATIVE,
+    "review_rejected": EXIT_NEGATIVE,
+    "review_blocked": EXIT_NEGATIVE,
     "evidence_invalid": EXIT_NEGATIVE,
     "evidence_stale": EXIT_NEGATIVE,
     "review_verification_cleanup_unknown": EXIT_UNKNOWN,
+    "check_inconclusive": EXIT_UNKNOWN,
+    "mutation_inconclusive": EXIT_UNKNOWN,
     "round_unknown": EXIT_UNKNOWN,
 }
 """Every code that Firsthand speaks, with the exit status of the process that reports it."""
