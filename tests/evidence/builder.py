@@ -112,6 +112,7 @@ def excerpt(text: str = "") -> Excerpt:
     return Excerpt(head=text, tail="", total_bytes=len(data), sha256=digest(data), truncated=False)
 
 
+PACKAGE_DIGEST = Manifest(entries=(entry("REQUIREMENTS.md", REQUIREMENTS),)).canonical_digest()
 NAMES_TABLE = TestNames(digest=digest(canonical(list(NAMES))), names=NAMES)
 
 
@@ -200,7 +201,7 @@ def check_evidence(**changes: Any) -> Evidence:
         "review_runtime": None,
         "definition": text,
         "definition_digest": digest(text.encode()),
-        "package_digest": None,
+        "package_digest": PACKAGE_DIGEST,
         "manifest": manifest,
         "manifest_digest": manifest.canonical_digest(),
         "platform": Platform(system="Linux", release="6.1.0", machine="x86_64", python="3.11.7"),
