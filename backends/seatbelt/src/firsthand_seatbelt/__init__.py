@@ -1,0 +1,1 @@
+"""Firsthand's isolation backend for macOS."""
