@@ -140,8 +140,8 @@ def _profile_digest(machine: str) -> str:
     """SHA-256 over all that shapes the confinement, with stand-ins for what differs from run to run."""
     stand_in = Workspace(copy=Path("/copy"), shown_at=Path("/source/project"), private=Path("/private"))
     parts = [
-        options(stand_in, Limits(), account, runtime_options(), cwd=".", environment={})
-        + script.command_line(("/command",), limits=Limits(), drop_to=account.drop_to, token="token")  # noqa: S106
+        options(stand_in, Limits(), account, runtime_options(), environment={})
+        + script.command_line(("/c",), cwd="/", limits=Limits(), drop_to=account.drop_to, token="")
         for account in (Account(None), Account(1))
     ]
     text = json.dumps(parts, ensure_ascii=True).encode()

@@ -115,11 +115,11 @@ class BubblewrapEnclosure:
             limits,
             self._account,
             self._runtime,
-            cwd=request.cwd,
             environment=request.environment,
         )
         line = command_line(
             (request.executable, *request.argv[1:]),
+            cwd=str(self._workspace.shown_at / request.cwd),
             limits=limits,
             drop_to=self._account.drop_to,
             token=self._workspace.token,

@@ -40,7 +40,6 @@ def options(
     account: Account,
     runtime: list[str],
     *,
-    cwd: str,
     environment: Mapping[str, str],
 ) -> list[str]:
     """Everything that stands before `--` on bwrap's command line, descriptors apart.
@@ -50,7 +49,6 @@ def options(
         limits: sizes of the three scratch file systems.
         account: whether a user namespace or a dropped uid confines the command.
         runtime: options of `system.runtime_options`.
-        cwd: relative to the copy's root.
         environment: added to the fixed variables.
     """
     result = _namespaces(account)
@@ -77,7 +75,7 @@ def options(
     for mount in ("/dev", "/", "/proc"):
         result += ["--remount-ro", mount]
 
-    result += ["--chdir", str(workspace.shown_at / cwd)]
+    result += ["--chdir", "/"]
     variables = fixed_environment(
         path=[str(folder) for folder in workspace.path], home=HOME, tmpdir=TMPDIR, user=USER, added=environment
     )

@@ -24,12 +24,11 @@ READY: Final = b"firsthand-ready\n"
 """What the gate writes to standard output before anything else can."""
 
 # Process 1. Ignoring SIGCHLD makes the kernel collect orphans, so that they can't pile up; the keeper was started
-# before that and does not inherit it. A background command has /dev/null for stdin, hence the copy as descriptor 3.
+# before that and does not inherit it. (`trap '' CHLD` does nothing in dash.) A background command has /dev/null for stdin, hence the copy as descriptor 3.
 _INIT: Final = """keeper=$1 gate=$2; shift 2
 exec 3<&0
 /usr/bin/sh -c "$keeper" keeper "$gate" "$@" &
-trap '' CHLD
-exec cat <&3 3<&- >/dev/null 2>&1
+exec env --ignore-signal=CHLD cat <&3 3<&- >/dev/null 2>&1
 """
 
 # The keeper. It never waits for its child: the host reads the status from the zombie.
@@ -38,18 +37,23 @@ _KEEPER: Final = """gate=$1; shift
 exec cat <&3 3<&- >/dev/null 2>&1
 """
 
-# The gate. The go pipe gives one line, or the end of file when the host is gone.
-_GATE: Final = f"""printf 'firsthand-ready\\n'
+# The gate. It enters the working folder, which only the dropped uid may. The go pipe gives one line, or the end of file
+# when the host is gone.
+_GATE: Final = f"""cd -- "$1" || exit 1
+unset OLDPWD
+shift
+printf 'firsthand-ready\\n'
 read -r go <{GO} || exit 1
 exec "$@" </dev/null
 """
 
 
-def command_line(argv: tuple[str, ...], *, limits: Limits, drop_to: int | None, token: str) -> list[str]:
+def command_line(argv: tuple[str, ...], *, cwd: str, limits: Limits, drop_to: int | None, token: str) -> list[str]:
     """What bwrap starts as process 1: the scripts, then the command.
 
     Args:
         argv: the command; `argv[0]` is an absolute path inside.
+        cwd: absolute working folder inside.
         limits: those that the kernel holds per process; never above what this process itself may have.
         drop_to: uid and gid that the gate and the command run as; None where bwrap already runs as an ordinary user.
         token: name of the session in the process list.
@@ -61,7 +65,7 @@ def command_line(argv: tuple[str, ...], *, limits: Limits, drop_to: int | None, 
             " --no-new-privs --"
         )
     keeper = _KEEPER.format(become=become, gate_path=GATE, gate_name=GATE_COMM)
-    return ["/usr/bin/sh", "-c", _INIT, f"firsthand-{token}", keeper, _GATE, *argv]
+    return ["/usr/bin/sh", "-c", _INIT, f"firsthand-{token}", keeper, _GATE, cwd, *argv]
 
 
 def _limit_options(limits: Limits) -> str:

@@ -1,0 +1,1 @@
+"""The engine: composes the rooms below it into what the commands do."""
