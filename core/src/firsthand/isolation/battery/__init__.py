@@ -1,0 +1,17 @@
+"""The battery: questions to an isolation backend, asked and judged by the core."""
+
+from firsthand.isolation.battery.catalogue import PROBES, battery_digest
+from firsthand.isolation.battery.probe import Attempt, Finding, Probe, Weight
+from firsthand.isolation.battery.run import platform_probes, run_battery, verdict
+
+__all__ = [
+    "PROBES",
+    "Attempt",
+    "Finding",
+    "Probe",
+    "Weight",
+    "battery_digest",
+    "platform_probes",
+    "run_battery",
+    "verdict",
+]

@@ -1,0 +1,1 @@
+"""The probes, by what they ask about. Each file gives its probes as one tuple, `PROBES`."""
