@@ -125,7 +125,7 @@ class Sandbox:
         if fields[0] != "Z" or int(fields[1]) != self._keeper_pid:
             return None
         code = int(fields[49])
-        leftovers = len([pid for pid in children_of(self.init_pid) if pid != self._keeper_pid])
+        leftovers = sum(pid != self._keeper_pid and _lives(pid) for pid in children_of(self.init_pid))
         if os.WIFSIGNALED(code):
             return Status(exit_code=None, signal=os.WTERMSIG(code), started=name != GATE_COMM, leftovers=leftovers)
         return Status(exit_code=os.WEXITSTATUS(code), signal=None, started=name != GATE_COMM, leftovers=leftovers)
@@ -234,6 +234,11 @@ def _readable(descriptors: Sequence[int], timeout_s: float) -> list[int]:
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
     return [descriptor for descriptor, _ in poll.poll(max(0.0, timeout_s) * 1000)]
+
+
+def _lives(pid: int) -> bool:
+    found = stat_fields(pid)
+    return found is not None and found[1][0] not in "ZX"
 
 
 def _memory_file(name: str, content: bytes) -> int:

@@ -23,8 +23,9 @@ GO: Final = f"{RUN}/go"
 READY: Final = b"firsthand-ready\n"
 """What the gate writes to standard output before anything else can."""
 
-# Process 1. Ignoring SIGCHLD makes the kernel collect orphans, so that they can't pile up; the keeper was started
-# before that and does not inherit it. (`trap '' CHLD` does nothing in dash.) A background command has /dev/null for stdin, hence the copy as descriptor 3.
+# Process 1. Ignoring SIGCHLD makes the kernel collect orphans, so that they can't pile up (`trap '' CHLD` has no effect
+# in dash); the keeper was started before that and does not inherit it. A background command has /dev/null for stdin,
+# hence the copy of the guard pipe as descriptor 3.
 _INIT: Final = """keeper=$1 gate=$2; shift 2
 exec 3<&0
 /usr/bin/sh -c "$keeper" keeper "$gate" "$@" &
