@@ -82,10 +82,10 @@ def _what(line: Line) -> str:
     if "error" in line:
         return f"the probe broke: {line['error']}"
     if line.get("did"):
-        return "done, without effect" if line.get("saw") == "" else f"done: {_mask(str(line['saw']))}"
+        return "done, without effect" if line.get("saw") == "" else f"done: {_short(str(line['saw']))}"
     return str(line.get("errno", "no report"))
 
 
-def _mask(text: str) -> str:
+def _short(text: str) -> str:
     """Keep a result short; what was read may be long."""
     return text if len(text) <= 200 else f"{text[:200]}…"

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -90,18 +90,26 @@ class Stage:
             return True
         return (content, stat.S_IMODE(found.st_mode), found.st_nlink) != (_OLD_CONTENT, 0o666, 1)
 
-    def foreign(self, folder: str, names: list[str]) -> list[str]:
-        """Which of these names in a folder are the host's and on the way to nothing that was granted."""
+    def foreign(self, folder: str, entries: Mapping[str, Sequence[int] | None]) -> list[str]:
+        """Names in a folder that are the host's and on the way to nothing that was granted.
+
+        Args:
+            folder: absolute path.
+            entries: name to device and inode as listed; a sandbox may have an entry of its own by the same name. Null
+                where they could not be had: then the name alone decides.
+        """
         granted = (self.source, self.tools, *self.interpreter.roots)
         on_the_way: set[str] = set()
         for path in granted:
             with suppress(ValueError):
-                on_the_way.update(Path(path).relative_to(os.path.realpath(folder)).parts[:1])
-        try:
-            theirs = set(os.listdir(folder))
-        except OSError:
-            return []
-        return sorted(theirs.intersection(names) - on_the_way)
+                on_the_way.update(path.relative_to(os.path.realpath(folder)).parts[:1])
+        found = []
+        for name, identity in entries.items():
+            with suppress(OSError):
+                theirs = os.lstat(os.path.join(folder, name))
+                if name not in on_the_way and (identity is None or [*identity] == [theirs.st_dev, theirs.st_ino]):
+                    found.append(name)
+        return sorted(found)
 
     def new_copy(self) -> Path:
         """A fresh working copy that holds the program inside and a marked file."""

@@ -6,6 +6,8 @@ import socket
 from typing import Any
 
 _PATIENCE_S = 1.0
+_VSOCK_PATIENCE_S = 0.1
+"""Without a local transport a connection is neither made nor refused."""
 
 
 def tcp(order: dict[str, Any]) -> str:
@@ -35,7 +37,7 @@ def vsock(order: dict[str, Any]) -> str:
     transport the socket is all that can be had, inside and outside alike.
     """
     with socket.socket(getattr(socket, "AF_VSOCK", 40), socket.SOCK_STREAM) as caller:
-        caller.settimeout(_PATIENCE_S)
+        caller.settimeout(_VSOCK_PATIENCE_S)
         try:
             caller.connect((order["cid"], order["port"]))
             caller.sendall(order["tag"].encode())

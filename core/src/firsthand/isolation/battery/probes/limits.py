@@ -18,9 +18,9 @@ from firsthand.records import LimitName
 
 _PATIENCE_S = 15.0
 _NO_BOMB = "none by design: an unconfined bomb could harm the machine; the host counts what came of it"
-_STORM = 120
+_STORM = 72
 _STEP_BYTES = 16 * MIB
-_STEPS = 32
+_STEPS = 24
 _PIECE_BYTES = 3 * MIB
 
 

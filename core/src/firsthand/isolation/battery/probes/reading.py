@@ -61,7 +61,7 @@ def _listing(word: str, path: str) -> Attempt:
             names = os.listdir(folder)
         except OSError:
             return None
-        return {"path": folder} if stage.foreign(folder, names) else None
+        return {"path": folder} if stage.foreign(folder, dict.fromkeys(names)) else None
 
     def reached(stage: Stage, side: Side, line: Line) -> bool:  # noqa: ARG001 - a callback
         return bool(line.get("did")) and bool(stage.foreign(place(stage), json.loads(line["saw"])))

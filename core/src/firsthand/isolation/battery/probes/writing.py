@@ -130,7 +130,7 @@ PROBES = (
     ),
     Probe(
         "set-id-bit",
-        "Can a command mark its own file set-user-id?",
+        "Is a set-user-id mark on an own file refused? (Harmless where nothing can be gained.)",
         everywhere("shown"),
         lambda bench: stopped(bench, (_SET_ID,)),
         (_SET_ID,),
