@@ -9,6 +9,9 @@ from firsthand.canonical import JSONValue, StrictJSONError, parse_strict
 from firsthand.records import RunnerName
 from firsthand.rules.runner import runner_of
 
+DEFAULT_TIMEOUT_MS: Final = 60_000
+"""Limit of each command where the definition as written says none."""
+
 _LIMIT_BYTES: Final = 4 * 1024 * 1024
 _RUNNERS: Final[tuple[str, ...]] = get_args(RunnerName)
 
@@ -77,9 +80,9 @@ def definition_facts(canonical_definition: str) -> DefinitionFacts:
     if not isinstance(section, dict):
         raise FactsError("reviewVerification is not an object")
     checks = section.get("checks")
-    timeout_ms = section.get("timeoutMs")
+    timeout_ms = section.get("timeoutMs", DEFAULT_TIMEOUT_MS)
     if not isinstance(checks, list) or not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool):
-        raise FactsError("reviewVerification lacks checks or timeoutMs")
+        raise FactsError("reviewVerification has no list of checks, or timeoutMs is no number")
     return DefinitionFacts(
         checks=tuple(_check_facts(check) for check in checks),
         mutation_paths=_texts(section.get("mutationPaths", []), "mutationPaths"),

@@ -128,7 +128,7 @@ def mutation_verdict(  # noqa: PLR0911 # one return a rule: it reads as the tabl
     if unshown == "control-stayed-green":
         return "not-exercised", unshown
     if mutated is None:
-        return "inconclusive", "cancelled"
+        return "inconclusive", unshown or "cancelled"
     ended = _not_an_exit(mutated)
     if ended is not None:
         return ended

@@ -1,0 +1,77 @@
+"""Control mutations of a session: each file and check once, whichever lane needs it first."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+
+from firsthand.canonical import sha256_hex
+from firsthand.checks import Lane, PlacedCheck, Recorder, Standing, run_check
+from firsthand.errors import FirsthandError
+from firsthand.isolation.interface import IsolationError
+from firsthand.mutation.control import control_of
+from firsthand.records import CheckRun, ControlRun
+from firsthand.rules import mutated_deadline_ms
+
+
+class Controls:
+    """Tries each control once and keeps its run. Shared by all lanes of a session, across tool calls. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tried: dict[tuple[str, str], Future[CheckRun | None]] = {}
+
+    def run_of(self, lane: Lane, check: PlacedCheck, path: str, original: bytes, recorder: Recorder) -> CheckRun | None:
+        """The control's run for this file and check; tried in this lane when no lane has tried it yet.
+
+        Waits for the lane that is trying it.
+
+        Returns:
+            None when it could not be tried: the file could not be rewritten, or its lane was broken off.
+
+        Raises:
+            FirsthandError: the lane takes no further command.
+        """
+        key = (check.id, path)
+        with self._lock:
+            tried = self._tried.get(key)
+            mine = tried is None
+            if tried is None:
+                tried = self._tried[key] = Future()
+        if not mine:
+            return tried.result()
+        run: CheckRun | None = None
+        try:
+            run = _try_control(lane, check, path, original, recorder)
+        finally:
+            tried.set_result(run)
+        return run
+
+
+def _try_control(lane: Lane, check: PlacedCheck, path: str, original: bytes, recorder: Recorder) -> CheckRun | None:
+    broken = control_of(path, original)
+    run: CheckRun | None = None
+    standing = Standing(None, None)
+    try:
+        try:
+            lane.put(path, broken)
+            deadline_ms = mutated_deadline_ms(check.timeout_ms, lane.slowest_ms.get(check.id, 0))
+            run = run_check(lane, check, recorder, purpose="control", deadline_ms=deadline_ms)
+        except IsolationError:
+            run = None
+        if lane.spoiled is None:
+            standing = lane.restore(path)
+    except FirsthandError:
+        # Whether the lane still stands is for its next command to say.
+        standing = Standing(None, None)
+    finally:
+        recorder.control_run(
+            ControlRun(
+                check_id=check.id,
+                path=path,
+                run=run.run if run is not None else None,
+                mutated_sha256=sha256_hex(broken) if run is not None else None,
+                restored_sha256=standing.sha256,
+            )
+        )
+    return run
