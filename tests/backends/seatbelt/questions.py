@@ -289,6 +289,7 @@ brew-arm yes meta     /opt/homebrew/bin/node
 brew-arm yes resolve  /opt/homebrew/bin/node
 brew-arm yes resolve  /opt/homebrew/Cellar/node/24.1.0/bin/node
 brew-arm yes exec     /Library/Frameworks/Python.framework/Versions/3.12/bin/python3.12
+brew-arm yes load     /Library/Frameworks/Python.framework/Versions/3.12/Python
 brew-arm no  read     /opt/homebrew/bin/node
 brew-arm no  list     /opt/homebrew/bin
 brew-arm no  list     /opt/homebrew/Cellar

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from firsthand.files.refusal import RemovalError
+from firsthand.files.removal import remove_path
 from firsthand.isolation.environment import fixed_environment
 from firsthand.isolation.interface import IsolationError, Limits, ProcessWatch, Request, Result, Workspace
 from firsthand_seatbelt.interpreter import Interpreter
@@ -122,8 +123,10 @@ class SeatbeltEnclosure:
         try:
             yield str(home), str(tmpdir)
         finally:
-            # What resists is left to the core, which removes the private folder as a whole.
-            shutil.rmtree(folder, ignore_errors=True)
+            # What resists, or is still being filled by one that lingers, is left to the core, which removes the
+            # private folder as a whole.
+            with suppress(RemovalError):
+                remove_path(folder)
 
     def _start(
         self, home: str, tmpdir: str, added: Mapping[str, str], stdin: int, inside: Sequence[str]

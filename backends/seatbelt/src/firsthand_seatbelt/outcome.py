@@ -38,23 +38,15 @@ def outcome_of(group: ConfinedGroup, end: End) -> Outcome:
     `may-linger` for whatever ran: a descendant in a session of its own leaves the group, and macOS keeps no list of
     descendants. It stays confined by the same profile.
     """
-    code = group.returncode
     if not end.ready:
-        return _of("sandbox-failed", end, end.cleanup, detail=_set_up_failure(group, code))
+        return _of("sandbox-failed", end, end.cleanup, detail=_set_up_failure(group, group.returncode))
     if refusal := _refusal(group):
         return _of("could-not-start", end, end.cleanup, detail=refusal)
     cleanup: Cleanup = "may-linger" if end.cleanup == "complete" else end.cleanup
-    limit = next((stream.name for stream in group.streams if stream.over), None)
-    if limit is None and end.stopped not in {None, "deadline"}:
-        limit = end.stopped  # type: ignore[assignment] # narrowed by the membership test
-    if limit is not None:
+    limit = next((stream.name for stream in group.streams if stream.over), end.stopped)
+    if limit is not None and limit != "deadline":
         return _of("output-limit", end, cleanup, limit=limit)
-    # A command that ended by itself just before the kill reached it keeps its exit code.
-    if code is None or (end.stopped == "deadline" and code < 0):
-        return _of("timed-out" if end.stopped == "deadline" else "sandbox-failed", end, cleanup, detail="")
-    if code < 0:
-        return _of("signalled", end, cleanup, signal=-code, leftovers=end.leftovers)
-    return _of("exited", end, cleanup, exit_code=code, leftovers=end.leftovers)
+    return _ended(end, cleanup, group.returncode)
 
 
 def never_ran(detail: str, begun: float) -> Result:
@@ -63,6 +55,17 @@ def never_ran(detail: str, begun: float) -> Result:
     duration_ms = round((time.monotonic() - begun) * 1000)
     outcome = Outcome(kind="sandbox-failed", cleanup="complete", duration_ms=duration_ms, detail=detail)
     return Result(outcome=outcome, stdout=empty, stderr=empty)
+
+
+def _ended(end: End, cleanup: Cleanup, code: int | None) -> Outcome:
+    # A command that ended by itself just before the kill reached it keeps its exit code.
+    if end.stopped == "deadline" and (code is None or code < 0):
+        return _of("timed-out", end, cleanup)
+    if code is None:
+        return _of("sandbox-failed", end, cleanup, detail="the command's end could not be established")
+    if code < 0:
+        return _of("signalled", end, cleanup, signal=-code, leftovers=end.leftovers)
+    return _of("exited", end, cleanup, exit_code=code, leftovers=end.leftovers)
 
 
 def _of(kind: str, end: End, cleanup: Cleanup, **fields: object) -> Outcome:

@@ -64,6 +64,7 @@ class ConfinedGroup:
         self._kernel = kernel
         self._processes = processes
         self._cleanup: Cleanup | None = None
+        self._returncode: int | None = None
         self.said = b""
         self._status_closed = False
         self._status, its_status = os.pipe()
@@ -107,8 +108,8 @@ class ConfinedGroup:
 
     @property
     def returncode(self) -> int | None:
-        """As `subprocess` has it: negative for a signal; None until `end` could collect the leader."""
-        return self._popen.returncode
+        """As `subprocess` has it: negative for a signal; None when `end` could not collect the leader."""
+        return self._returncode
 
     @property
     def words(self) -> list[str]:
@@ -159,19 +160,24 @@ class ConfinedGroup:
 
     def others(self) -> int:
         """How many live processes of the group there are beside its leader; 0 when they can't be listed."""
-        return len([pid for pid in self._kernel.group(self._popen.pid) or () if pid != self._popen.pid])
+        return len(self._others())
 
     def end(self) -> Cleanup:
         """Kill the group, wait until nothing of it is left, collect the leader. Safe to call again.
 
         Returns:
             `complete`: the group is empty. Whether a member left it for a session of its own is not known here.
-            `unknown`: something of the group could not be ended; the leader is left uncollected.
+            `unknown`: something of the group could not be ended. The entry of the leader stays, and the others that
+            are still seen are entered too, since a group outlives its leader.
         """
         if self._cleanup is None:
             self._cleanup = "complete" if self._kill() else "unknown"
+            if self._cleanup == "unknown":
+                for pid in self._others():
+                    self._processes.started(pid)
+            if self._exit.ended():
+                self._returncode = self._popen.wait()
             if self._cleanup == "complete":
-                self._popen.wait()
                 self._processes.ended(self._popen.pid)
         return self._cleanup
 
@@ -186,8 +192,12 @@ class ConfinedGroup:
                 stream.close()
         self._exit.close()
         if self._popen.returncode is None:
-            # Its end is unknown and recorded as such; without this, Popen's destructor would warn and poll.
+            # Its end is unknown and recorded as such; a Popen without a status would warn when it is dropped, and
+            # collect the process at a moment of its own choosing. Nobody reads this number.
             self._popen.returncode = 0
+
+    def _others(self) -> list[int]:
+        return [pid for pid in self._kernel.group(self._popen.pid) or () if pid != self._popen.pid]
 
     def _kill(self) -> bool:
         deadline = time.monotonic() + END_S

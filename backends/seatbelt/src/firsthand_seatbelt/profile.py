@@ -142,7 +142,8 @@ def _all_ancestors(grants: Grants) -> list[str]:
 def _refuse_overlap(grants: Grants) -> None:
     work = (grants.copy, grants.home, grants.tmpdir)
     for path in (*work, *grants.roots, *grants.links):
-        if path == "/" or not path.startswith("/") or path.endswith("/") or "//" in path or "/./" in path:
+        first, *parts = path.split("/")
+        if first or not parts or any(part in {"", ".", ".."} for part in parts):
             raise IsolationError(
                 "the profile takes resolved absolute paths, and never the root folder",
                 where=ascii(path),
