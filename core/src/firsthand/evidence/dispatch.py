@@ -13,6 +13,7 @@ from firsthand.rules import LIMIT_TOOL_CALLS, Problem
 LIMIT_ARGUMENTS: Final = 2_000
 """Characters of a call's arguments that a record keeps."""
 
+_DELIVERED: Final = ("read_file", "ok")
 _TOOLS: Final = frozenset(get_args(ToolName))
 
 
@@ -27,6 +28,12 @@ def dispatch_problems(evidence: Evidence, dispatch: Dispatch) -> Iterator[Proble
         yield from _call(where, index, call)
         yield from _owned_runs(where, call, evidence, run_owners)
         yield from _owned_mutation(where, call, evidence, mutation_owners)
+    for index, run in enumerate(evidence.runs):
+        if run.run not in run_owners:
+            yield invalid(f"runs[{index}]", "in a review, each run belongs to the call that caused it")
+    for index in range(len(evidence.mutations)):
+        if index not in mutation_owners:
+            yield invalid(f"mutations[{index}]", "in a review, each mutation belongs to the call that asked for it")
     yield from _coverage(evidence, dispatch)
 
 
@@ -96,6 +103,8 @@ def _arguments(call: ToolCall) -> dict[str, JSONValue]:
 def _coverage(evidence: Evidence, dispatch: Dispatch) -> Iterator[Problem]:
     whole: set[str] = set()
     seen: set[str] = set()
+    # Without tools the documents stand in the prompt; otherwise only an answered call delivers bytes.
+    asked = {_arguments(call).get("path") for call in dispatch.tool_calls if (call.tool, call.result) == _DELIVERED}
     for index, coverage in enumerate(dispatch.coverage):
         where = f"dispatch.coverage[{index}]"
         entry = evidence.manifest.entry(coverage.path)
@@ -107,6 +116,8 @@ def _coverage(evidence: Evidence, dispatch: Dispatch) -> Iterator[Problem]:
         seen.add(coverage.path)
         if coverage.total_bytes != entry.size or coverage.delivered_bytes > entry.size:
             yield invalid(where, "not the size of the file, or more delivered than there is")
+        if coverage.delivered_bytes and evidence.execution == "sandboxed" and coverage.path not in asked:
+            yield invalid(where, "no answered call asked for this file")
         if coverage.whole:
             whole.add(coverage.path)
         if coverage.whole and coverage.delivered_bytes != entry.size:

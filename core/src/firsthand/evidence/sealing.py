@@ -9,6 +9,7 @@ one spelling, and a byte changed anywhere is a byte out of place. An envelope ca
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -108,7 +109,7 @@ def open_sealed(raw: bytes) -> Opened:
     _refuse_other_versions(value, body)
     try:
         frame = SealedFile.model_validate_json(canonical_bytes(value))
-        stored = canonical_bytes(body)
+        stored = _spelled(body)
         evidence = Evidence.model_validate_json(stored)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -145,6 +146,15 @@ def _layout(stored: bytes, digest: str, envelope: Envelope | None) -> bytes:
         b"}\n",
     )
     return b"".join(parts)
+
+
+def _spelled(body: JSONValue) -> bytes:
+    """The canonical spelling of a body that passed the strict parser, if all its keys are ASCII.
+
+    Several times faster than the general form. Any field name of schema version 1 is ASCII, where the order by code
+    points is the order that RFC 8785 wants; a body with another key is refused for that key right after this.
+    """
+    return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _refuse_other_versions(frame: dict[str, JSONValue], body: JSONValue) -> None:

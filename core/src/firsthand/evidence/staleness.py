@@ -79,7 +79,7 @@ def replay_problems(evidence: Evidence, contents: Mapping[str, bytes]) -> Iterat
 
 def _replay(where: str, run: MutationRun, content: bytes) -> Iterator[Problem]:
     old, new = run.mutation.old.encode(), run.mutation.new.encode()
-    first = content.find(old)
+    first = content.find(old) if old else -1
     # The search goes on one byte later, so that overlapping places count as two.
     unique = first >= 0 and content.find(old, first + 1) < 0
     if run.verdict == "not-applied":

@@ -17,6 +17,7 @@ from firsthand.evidence.errors import EvidenceError
 from firsthand.evidence.form import form_problems
 from firsthand.evidence.keys import PublicKey
 from firsthand.evidence.problems import invalid
+from firsthand.evidence.runs import run_problems
 from firsthand.evidence.sealing import Opened, open_sealed
 from firsthand.evidence.staleness import replay_problems, staleness_problems
 from firsthand.evidence.statement import statement_bytes
@@ -107,7 +108,7 @@ def _rules(evidence: Evidence) -> Iterable[Problem]:
     except FactsError as error:
         yield invalid("definition", str(error))
         return
-    problems = record_problems(evidence, facts)
+    problems = (*record_problems(evidence, facts), *run_problems(evidence))
     yield from problems
     if not problems:
         expected = evidence_status(evidence, facts)

@@ -1,0 +1,56 @@
+"""What the record of a run must show beside its verdict: an excerpt that is one, and a place in its lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from firsthand.canonical import sha256_hex
+from firsthand.evidence.problems import invalid
+from firsthand.records import CheckRun, Evidence, Excerpt
+from firsthand.rules import Problem
+
+LIMIT_EXCERPT_BYTES: Final = 8192
+"""Most that head and tail of one excerpt take together, as UTF-8."""
+
+
+def run_problems(evidence: Evidence) -> Iterator[Problem]:
+    """What is wrong with runs that the rules on verdicts do not look at."""
+    afters = {mutation.after for mutation in evidence.mutations}
+    before_in_lane: dict[int, CheckRun] = {}
+    for index, run in enumerate(evidence.runs):
+        where = f"runs[{index}]"
+        yield from _excerpt(f"{where}.command.stdout", run.command.stdout)
+        yield from _excerpt(f"{where}.command.stderr", run.command.stderr)
+        if run.command.cwd != ".":
+            yield invalid(f"{where}.command.cwd", "checks run in the root of the working copy")
+        previous = before_in_lane.get(run.lane)
+        before_in_lane[run.lane] = run
+        # A baseline needs no owner, and that mutated and control runs have one is for the rules.
+        if run.purpose == "restored" and run.run not in afters and (previous is None or previous.purpose != "control"):
+            yield invalid(where, "a run on restored files after nothing that was restored")
+    yield from _order_in_lane(evidence)
+
+
+def _order_in_lane(evidence: Evidence) -> Iterator[Problem]:
+    """Mutations of one lane stand in the order of their runs, so that a record that was moved shows."""
+    latest: dict[int, int] = {}
+    for index, mutation in enumerate(evidence.mutations):
+        if mutation.before is None:
+            continue
+        if mutation.before < latest.get(mutation.lane, 0):
+            yield invalid(f"mutations[{index}]", "it stands after one that ran later in its lane")
+        latest[mutation.lane] = mutation.before
+
+
+def _excerpt(where: str, excerpt: Excerpt) -> Iterator[Problem]:
+    shown = excerpt.head.encode()
+    if len(shown) + len(excerpt.tail.encode()) > LIMIT_EXCERPT_BYTES:
+        yield invalid(where, f"more than {LIMIT_EXCERPT_BYTES} bytes are shown")
+    if excerpt.truncated:
+        return
+    if excerpt.tail:
+        yield invalid(f"{where}.tail", "stands only where something between head and tail is not shown")
+    # Escapes stand for bytes that are no UTF-8; then the stream can't be rebuilt from the text.
+    if "\\x" not in excerpt.head and (len(shown), sha256_hex(shown)) != (excerpt.total_bytes, excerpt.sha256):
+        yield invalid(f"{where}.head", "not the bytes that size and digest say were read")
