@@ -259,6 +259,55 @@ def mutate_evidence(count: int = 2, **changes: Any) -> Evidence:
     return check_evidence(**(fields | changes))
 
 
+def interleaved_evidence(**changes: Any) -> Evidence:
+    """Three mutations for two checks in lane 0, and one in lane 1 at the same time; numbers are by time of ending."""
+    text = definition(
+        reviewVerification={
+            "files": list(FILES),
+            "checks": [{"id": "value", "command": COMMAND}, {"id": "other", "command": COMMAND}],
+            "mutationPaths": ["src/value.py"],
+            "timeoutMs": 60000,
+        }
+    )
+    broken = "SyntaxError: invalid syntax"
+    wrong = "assert -1 == 3"
+    runs = (
+        run(1),
+        run(2, lane=1),
+        run(3, "control", fails=broken),
+        run(4, "mutated", fails=wrong),
+        run(5, "mutated", fails=wrong, lane=1),
+        run(6, "restored"),
+        run(7, check="other"),
+        run(8, "restored", lane=1),
+        run(9, "control", fails=broken, check="other"),
+        run(10, "mutated", fails=wrong, check="other"),
+        run(11, "restored", check="other"),
+        run(12, "mutated", fails=wrong),
+        run(13, "restored"),
+    )
+
+    def tried(number: int, check: str, lane: int, before: int, mutated: int, after: int) -> MutationRun:
+        one = mutation(1, number=number, lane=lane)
+        places = {"before": before, "mutated": mutated, "after": after}
+        return one.model_copy(update=places | {"mutation": one.mutation.model_copy(update={"check": check})})
+
+    control = {"path": "src/value.py", "mutated_sha256": digest(b"control"), "restored_sha256": digest(SOURCE)}
+    fields: dict[str, Any] = {
+        "definition": text,
+        "definition_digest": digest(text.encode()),
+        "runs": runs,
+        "controls": (ControlRun(check_id="value", run=3, **control), ControlRun(check_id="other", run=9, **control)),
+        "mutations": (
+            tried(0, "value", 0, 1, 4, 6),
+            tried(1, "value", 1, 2, 5, 8),
+            tried(2, "other", 0, 7, 10, 11),
+            tried(3, "value", 0, 6, 12, 13),
+        ),
+    }
+    return mutate_evidence(**(fields | changes))
+
+
 def call(number: int, tool: str, arguments: dict[str, Any], **changes: Any) -> ToolCall:
     """One call that was answered well."""
     text = canonical(arguments).decode()

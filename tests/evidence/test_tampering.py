@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence.builder import check_evidence, forged, mutate_evidence, rebind, reseal, review_evidence
+from evidence.builder import (
+    check_evidence,
+    forged,
+    interleaved_evidence,
+    mutate_evidence,
+    rebind,
+    reseal,
+    review_evidence,
+)
 from evidence.vectors import published_key
 from firsthand.evidence import seal, verify
 from firsthand.records import Evidence
@@ -76,10 +84,16 @@ class TestBytes:
         assert not verify(json.dumps(value).encode()).valid
 
 
-EVIDENCE = {"check": check_evidence(), "mutate": mutate_evidence(3), "review": review_evidence()}
+EVIDENCE = {
+    "check": check_evidence(),
+    "mutate": mutate_evidence(3),
+    "interleaved": interleaved_evidence(),
+    "review": review_evidence(),
+}
 LISTS = {
     "check": ["manifest.entries", "runs", "testNames"],
     "mutate": ["manifest.entries", "runs", "testNames", "controls", "mutations"],
+    "interleaved": ["runs", "controls"],
     "review": ["manifest.entries", "runs", "testNames", "controls", "mutations", "dispatch.toolCalls"],
 }
 PLACES = [(kind, path) for kind, paths in LISTS.items() for path in paths]
@@ -171,6 +185,12 @@ def last_mutation_dropped_with_its_runs(body: Any) -> None:
     del body["runs"][-2:]
 
 
+def mutations_of_two_lanes_swapped(body: Any) -> None:
+    """The order of a plan is only seen within a lane."""
+    first, second, *rest = body["mutations"]
+    body["mutations"] = [second, first, *rest]
+
+
 def history_invented(body: Any) -> None:
     body["startedAt"] = "2031-01-01T00:00:00Z"
     body["platform"]["machine"] = "aarch64"
@@ -186,6 +206,7 @@ class TestWhatOnlyTheSignatureShows:
             ("review", last_call_dropped),
             ("mutate", last_mutation_dropped_with_its_runs),
             ("check", history_invented),
+            ("interleaved", mutations_of_two_lanes_swapped),
         ],
     )
     def test_consistent_forgeries(self, kind: str, change: Callable[[Any], None]) -> None:

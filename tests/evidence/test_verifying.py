@@ -22,6 +22,7 @@ from evidence.builder import (
     digest,
     entry,
     forged,
+    interleaved_evidence,
     mutate_evidence,
     mutation,
     plant,
@@ -31,8 +32,10 @@ from evidence.builder import (
     run,
     tool_less_evidence,
 )
+from firsthand.checks.excerpt import EXCERPT_BYTES
 from firsthand.evidence import Verification, load_signing_key, new_key, seal, verify
 from firsthand.evidence.keys import SigningKey
+from firsthand.evidence.runs import LIMIT_EXCERPT_BYTES
 from firsthand.records import Evidence, Manifest
 
 Change = Callable[[Any], None]
@@ -67,8 +70,15 @@ def found(raw: bytes, where: str, message: str = "", **arguments: Any) -> Verifi
 class TestHonestEvidence:
     @pytest.mark.parametrize(
         "evidence",
-        [check_evidence(), mutate_evidence(), mutate_evidence(5), review_evidence(), tool_less_evidence()],
-        ids=["check", "mutate", "more", "review", "tool-less"],
+        [
+            check_evidence(),
+            mutate_evidence(),
+            mutate_evidence(5),
+            interleaved_evidence(),
+            review_evidence(),
+            tool_less_evidence(),
+        ],
+        ids=["check", "mutate", "more", "interleaved", "review", "tool-less"],
     )
     def test_it_is_valid_and_not_authentic(self, evidence: Evidence) -> None:
         answer = verify(seal(evidence))
@@ -295,6 +305,20 @@ class TestRuns:
         escaped = {"head": "\\xff", "tail": "", "totalBytes": 1, "sha256": digest(b"\xff"), "truncated": False}
         for stream in (cut, escaped):
             assert verify(forged(check_evidence(), put(*self.stdout, to=stream))).valid
+
+    def test_mutations_of_one_lane_stand_in_the_order_of_their_runs(self) -> None:
+        def swap(one: int, other: int) -> Change:
+            def change(body: Any) -> None:
+                found = body["mutations"]
+                found[one], found[other] = found[other], found[one]
+
+            return change
+
+        found(forged(interleaved_evidence(), swap(0, 3)), "mutations[3]", "ran later")
+        found(forged(interleaved_evidence(), swap(0, 2)), "mutations[2]", "ran later")
+
+    def test_the_limit_is_the_one_that_excerpts_are_made_with(self) -> None:
+        assert LIMIT_EXCERPT_BYTES == EXCERPT_BYTES
 
 
 class TestDispatch:

@@ -33,14 +33,18 @@ def run_problems(evidence: Evidence) -> Iterator[Problem]:
 
 
 def _order_in_lane(evidence: Evidence) -> Iterator[Problem]:
-    """Mutations of one lane stand in the order of their runs, so that a record that was moved shows."""
-    latest: dict[int, int] = {}
-    for index, mutation in enumerate(evidence.mutations):
-        if mutation.before is None:
-            continue
-        if mutation.before < latest.get(mutation.lane, 0):
-            yield invalid(f"mutations[{index}]", "it stands after one that ran later in its lane")
-        latest[mutation.lane] = mutation.before
+    """Records of one lane stand in the order of their runs, so that one that was moved shows."""
+    controls = [(f"controls[{index}]", control.run) for index, control in enumerate(evidence.controls)]
+    mutations = [(f"mutations[{index}]", mutation.mutated) for index, mutation in enumerate(evidence.mutations)]
+    for records in (controls, mutations):
+        latest: dict[int, int] = {}
+        for where, number in records:
+            if number is None or not 1 <= number <= len(evidence.runs):
+                continue
+            lane = evidence.runs[number - 1].lane
+            if number < latest.get(lane, 0):
+                yield invalid(where, "it stands after one that ran later in its lane")
+            latest[lane] = number
 
 
 def _excerpt(where: str, excerpt: Excerpt) -> Iterator[Problem]:
