@@ -22,7 +22,7 @@ from backends.seatbelt import standins
 from firsthand.isolation.interface import IsolationError, Limits, Request, Workspace
 from firsthand_seatbelt.backend import inside_text
 from firsthand_seatbelt.enclosure import Means, SeatbeltEnclosure
-from firsthand_seatbelt.interpreter import Interpreter, this_interpreter
+from firsthand_seatbelt.interpreter import Interpreter
 from firsthand_seatbelt.kernel import Kernel
 from firsthand_seatbelt.profile import ProfileTemplate
 
@@ -91,7 +91,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
     workspace = Workspace(
         copy=tmp_path / "copy", shown_at=tmp_path / "copy", private=tmp_path / "private", token="t0k3n"
     )
-    interpreter = this_interpreter((), home=str(tmp_path))
+    prefix = os.path.realpath(sys.base_prefix)
+    interpreter = Interpreter(os.path.realpath(sys.executable), roots=(prefix,), links=())
     place = Place(workspace, Watch(), tmp_path / "launcher", interpreter)
     yield place
     assert place.watch.alive == [], "every process that was entered is known to be gone"
