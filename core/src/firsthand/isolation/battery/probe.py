@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -98,6 +99,10 @@ class Probe:
     weights: Mapping[str, Weight]
     examine: Callable[[Bench], Finding]
     attempts: tuple[Attempt, ...] = field(default=())
+
+    def weight(self, platform: str = sys.platform) -> Weight:
+        """What this probe means on a platform that asks it."""
+        return self.weights[platform]
 
 
 def everywhere(weight: Weight) -> Mapping[str, Weight]:

@@ -134,7 +134,7 @@ def _ask(probe: Probe, bench: Bench) -> Finding:
 def _result(probe: Probe, finding: Finding) -> ProbeResult:
     return ProbeResult(
         id=probe.id,
-        required=counts(probe.weights[sys.platform], finding),
+        required=counts(probe.weight(), finding),
         result=finding.result,
         observed=finding.observed,
         control=finding.control,
