@@ -109,6 +109,6 @@ class Document(Shape):
     max_rounds: Annotated[int, Field(ge=1, le=100)] = 5
     """How many rounds each stage may take."""
     package: PackageDocuments = PackageDocuments()
-    """The documents that the reviewer judges the work by."""
+    """What a review is about; each document must be among the registered files where there are any."""
     review_verification: ReviewVerification | None = None
     """Registered files, checks and mutations. Without it a review is tool-less."""
