@@ -178,3 +178,29 @@ def test_one_that_may_not_be_ended_is_told(sleeper: Any) -> None:
     with os.fdopen(reading) as answer:
         assert answer.read() == "this user may not end it"
     assert process.poll() is None
+
+
+@linux
+def test_a_process_is_found_by_its_environment_too(sleeper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = secrets.token_hex(16)
+    with monkeypatch.context() as patched:
+        patched.setenv("FIRSTHAND_SESSION", token)
+        process = sleeper()
+    assert [found.pid for found in find_survivors(Traces(tokens=(token,)))] == [process.pid]
+    end_survivors(Traces(tokens=(token,)), timeout_s=10)
+    assert process.wait(10) == -9
+
+
+@linux
+def test_those_that_lead_to_the_others_come_last(sleeper: Any) -> None:
+    token = secrets.token_hex(16)
+    script = "/bin/sh -c '/bin/sleep 600 & echo; wait' & wait"
+    leader = subprocess.Popen(["/bin/sh", "-c", script, token], stdout=subprocess.PIPE, start_new_session=True)
+    assert leader.stdout is not None
+    leader.stdout.readline()
+    found = find_survivors(Traces(tokens=(token,)))
+    assert found[-1] == identity_of(leader)
+    assert len(found) == 3
+    end_survivors(Traces(tokens=(token,)), timeout_s=10)
+    assert leader.wait(10) == -9
+    leader.stdout.close()

@@ -30,6 +30,9 @@ class Traces:
 def search(traces: Traces, registered: Iterable[ProcessIdentity]) -> list[ProcessIdentity]:
     """Every process that belongs to the session by one of its traces or by descent, as of one look.
 
+    Farthest kin first, and last those that traces show: who ends them in this order can be killed at any moment, and
+    what is left is still found, because all that leads to it is left too.
+
     Args:
         traces: tokens and folder are looked for.
         registered: the registered processes that are known to be alive; they belong.
@@ -44,15 +47,18 @@ def search(traces: Traces, registered: Iterable[ProcessIdentity]) -> list[Proces
     for pid, fields in table.items():
         if pid not in belongs and _shows(pid, fields, tokens, folder, own_mounts):
             belongs.add(pid)
-    kin = belongs
-    while kin:
-        kin = {
+    # Those that traces show come first here and last in the answer; each generation of kin is found by the ones before.
+    generations = [sorted(belongs)]
+    while generations[-1]:
+        belongs.update(generations[-1])
+        kin = (
             pid
             for pid, fields in table.items()
             if pid not in belongs and not belongs.isdisjoint(int(fields[of]) for of in (_PARENT, _GROUP, _SESSION))
-        }
-        belongs = belongs | kin
-    return [ProcessIdentity(pid=pid, start=table[pid][START], boot=boot) for pid in belongs]
+        )
+        generations.append(sorted(kin))
+    ordered = (pid for generation in reversed(generations) for pid in generation)
+    return [ProcessIdentity(pid=pid, start=table[pid][START], boot=boot) for pid in ordered]
 
 
 def _pids() -> list[int]:
@@ -60,11 +66,11 @@ def _pids() -> list[int]:
 
 
 def _shows(pid: int, fields: list[str], tokens: list[bytes], folder: bytes, own_mounts: str) -> bool:
-    """Whether arguments or mounts tie the process to the session."""
+    """Whether arguments, environment or mounts tie the process to the session."""
     for task in _tasks(pid, fields[0]):
         if tokens:
-            arguments = _arguments(task, fields)
-            if any(token in arguments for token in tokens):
+            shown = _arguments(task, fields) + _read(f"{task}/environ")
+            if any(token in shown for token in tokens):
                 return True
         if folder and _link(f"{task}/ns/mnt") not in ("", own_mounts) and _mounts(task, folder):
             return True

@@ -33,8 +33,8 @@ class Session:
 
     Attributes:
         id: 16 hexadecimal digits.
-        token: 32 hexadecimal digits, stands in the arguments of the session's processes and nowhere else: a process
-            that carries it is found even when a crash came before it was entered. No secret.
+        token: 32 hexadecimal digits, stands in the arguments or the environment of the session's processes and nowhere
+            else: a process that carries it is found even when a crash came before it was entered. No secret.
         folder: absolute path.
     """
 
@@ -136,7 +136,7 @@ class Session:
         return path
 
     def intend(self, token: str) -> str:
-        """Enter that processes will carry this token, other than the session's own, in their arguments.
+        """Enter that processes will carry this token, besides the session's own, in their arguments or environment.
 
         Args:
             token: at least 16 characters that stand nowhere else: whoever carries it is ended by a sweep.

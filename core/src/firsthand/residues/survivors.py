@@ -1,8 +1,8 @@
 """Finding and ending the processes that a dead session left, without ever signalling somebody else's.
 
-On Linux a process belongs to a session by its registered identity, by the session's token in its arguments, by a mount
-of the session's own folder in a mount namespace other than ours, or by descent: its parent, its group's leader or its
-session's leader belongs. Elsewhere only the first is to be had.
+On Linux a process belongs to a session by its registered identity, by the session's token in its arguments or
+environment, by a mount of the session's own folder in a mount namespace other than ours, or by descent: its parent, its
+group's leader or its session's leader belongs. Elsewhere only the first is to be had.
 """
 
 from __future__ import annotations
@@ -74,16 +74,18 @@ def end_survivors(traces: Traces, *, timeout_s: float) -> list[Ending]:
 
 def _stop_all(traces: Traces, deadline: float) -> list[ProcessIdentity]:
     stopped: set[ProcessIdentity] = set()
-    while new := [process for process in find_survivors(traces) if process not in stopped]:
+    while True:
+        found = find_survivors(traces)
+        new = [process for process in found if process not in stopped]
         stopped.update(new)
         if sys.platform == "linux":
             for process in new:
                 with _handle(process) as handle, contextlib.suppress(ProcessLookupError, PermissionError):
                     if handle is not None:
                         handle.send(signal.SIGSTOP)
-        if time.monotonic() >= deadline:
-            break
-    return list(stopped)
+        # In the order of the last search: that order makes it safe to be killed between two kills.
+        if not new or time.monotonic() >= deadline:
+            return found
 
 
 def _kill_all(survivors: Iterable[ProcessIdentity], deadline: float) -> dict[ProcessIdentity, str]:
