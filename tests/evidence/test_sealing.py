@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence.builder import canonical, check_evidence, digest, mutate_evidence, reseal
@@ -62,6 +62,7 @@ class TestSeal:
         with pytest.raises(EvidenceError, match="at most 67108864 can be verified"):
             seal(check_evidence(host_version="x" * LIMIT_BYTES))
 
+    @settings(deadline=None)
     @given(text=st.text(), number=st.integers(min_value=0, max_value=2**53 - 1))
     def test_any_text_and_number_survive(self, text: str, number: int) -> None:
         evidence = check_evidence(run_id=text, round=number, voided=(text,))

@@ -43,12 +43,11 @@ class TestBytes:
             changed[place] ^= bit
             assert not verify(bytes(changed)).valid, place
 
-    @pytest.mark.parametrize("bit", [0x01, 0x20])
-    def test_every_byte_of_a_signed_file(self, bit: int) -> None:
+    def test_every_byte_of_a_signed_file(self) -> None:
         assert accepted(SIGNED)
         for place in range(len(SIGNED)):
             changed = bytearray(SIGNED)
-            changed[place] ^= bit
+            changed[place] ^= 1 << place % 8
             assert not accepted(bytes(changed)), place
 
     def test_every_byte_left_out_or_doubled(self) -> None:
@@ -60,15 +59,18 @@ class TestBytes:
         for length in range(len(SMALL)):
             assert not verify(SMALL[:length]).valid, length
 
+    @settings(deadline=None)
     @given(place=st.integers(0, len(SIGNED)), gone=st.integers(0, 40), put=st.binary(max_size=40))
     def test_any_stretch_replaced(self, place: int, gone: int, put: bytes) -> None:
         changed = SIGNED[:place] + put + SIGNED[place + gone :]
         assert accepted(changed) is (changed == SIGNED)
 
+    @settings(deadline=None)
     @given(raw=st.binary(max_size=200))
     def test_noise_is_an_answer(self, raw: bytes) -> None:
         assert not verify(raw).valid
 
+    @settings(deadline=None)
     @given(
         value=st.recursive(
             st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -235,7 +237,7 @@ ENVELOPES = {kind: json.loads(seal(evidence, KEY))["envelope"] for kind, evidenc
 HONEST: dict[str, Evidence] = EVIDENCE
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(data=st.data(), kind=st.sampled_from(sorted(EVIDENCE)))
 def test_any_value_changed_under_the_honest_signature(data: st.DataObject, kind: str) -> None:
     """Whatever the value and however it is resealed: the statement is of other bytes."""

@@ -34,8 +34,10 @@ from evidence.builder import (
 )
 from firsthand.checks.excerpt import EXCERPT_BYTES
 from firsthand.evidence import Verification, load_signing_key, new_key, seal, verify
+from firsthand.evidence.form import LIMIT_MUTATIONS, LIMIT_RUNS
 from firsthand.evidence.keys import SigningKey
 from firsthand.evidence.runs import LIMIT_EXCERPT_BYTES
+from firsthand.mutation.plan import LIMIT_MUTATIONS as PLAN_LIMIT
 from firsthand.records import Evidence, Manifest
 
 Change = Callable[[Any], None]
@@ -180,6 +182,19 @@ class TestForm:
 
     def test_records_of_commands_where_none_ran(self) -> None:
         found(forged(tool_less_evidence(), put("runs", to=[run(1).as_json()])), "runs")
+
+    def test_more_records_than_any_command_makes(self) -> None:
+        """So that no file of 64 MiB can keep the rules busy for hours."""
+
+        def many(name: str, count: int) -> Change:
+            def change(body: Any) -> None:
+                body[name] *= count
+
+            return change
+
+        found(forged(mutate_evidence(1), many("mutations", LIMIT_MUTATIONS + 1)), "mutations", "more than 1000")
+        found(forged(check_evidence(), many("runs", LIMIT_RUNS + 1)), "runs", "more than 4096")
+        assert LIMIT_MUTATIONS == PLAN_LIMIT
 
 
 class TestBindings:

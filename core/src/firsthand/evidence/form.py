@@ -11,11 +11,21 @@ from firsthand.evidence.problems import invalid
 from firsthand.records import Evidence
 from firsthand.rules import Problem
 
+LIMIT_MUTATIONS: Final = 1000
+"""Most mutations that a plan may ask for."""
+
+LIMIT_RUNS: Final = 4096
+"""More than a full plan needs: two runs for each mutation, one control, and a baseline for each check and lane."""
+
 _TIME: Final = re.compile(r"\A\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(?:\.\d{1,9})?Z\Z", re.ASCII)
 
 
 def form_problems(evidence: Evidence) -> Iterator[Problem]:
     """What in the make-up of an evidence no command of Firsthand would write."""
+    if len(evidence.mutations) > LIMIT_MUTATIONS:
+        yield invalid("mutations", f"more than {LIMIT_MUTATIONS}")
+    if len(evidence.runs) > LIMIT_RUNS:
+        yield invalid("runs", f"more than {LIMIT_RUNS}")
     yield from _review_fields(evidence)
     yield from _execution(evidence)
     if evidence.kind == "check" and (evidence.controls or evidence.mutations):
