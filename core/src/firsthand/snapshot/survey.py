@@ -88,7 +88,8 @@ def check_source(definition: Definition, manifest: Manifest) -> None:
         if each.path not in wanted:
             found[each.path] = Difference(each.path, "appeared", "not in the manifest")
     if found:
-        raise SourceDriftError([found[path] for path in (*wanted, *found) if path in found])
+        # In the manifest's order; what it does not know comes last.
+        raise SourceDriftError([found[path] for path in dict.fromkeys((*wanted, *found)) if path in found])
 
 
 class _Total:
