@@ -26,8 +26,8 @@ VECTORS = {
     ),
     "rfc-sorting": (
         (
-            rb'{"\u20ac": "Euro Sign", "\r": "Carriage Return", "\ufb33": "Hebrew Letter Dalet With Dagesh", "1": "One", '
-            rb'"\ud83d\ude00": "Emoji: Grinning Face", "\u0080": "Control", '
+            rb'{"\u20ac": "Euro Sign", "\r": "Carriage Return", "\ufb33": "Hebrew Letter Dalet With Dagesh", '
+            rb'"1": "One", "\ud83d\ude00": "Emoji: Grinning Face", "\u0080": "Control", '
             rb'"\u00f6": "Latin Small Letter O With Diaeresis"}'
         ),
         (
@@ -60,8 +60,8 @@ VECTORS = {
             rb'"</script>": "Browser Challenge"}'
         ),
         (
-            '{"\\n":"Newline","\\r":"Carriage Return","1":"One","</script>":"Browser Challenge","\u0080":"Control\u007f",'
-            '"\u00f6":"Latin","\u20ac":"Euro Sign","\U0001f602":"Smiley","\ufb33":"Hebrew"}'
+            '{"\\n":"Newline","\\r":"Carriage Return","1":"One","</script>":"Browser Challenge",'
+            '"\u0080":"Control\u007f","\u00f6":"Latin","\u20ac":"Euro Sign","\U0001f602":"Smiley","\ufb33":"Hebrew"}'
         ),
     ),
     # Order by UTF-16 code unit, which differs from the order of code points exactly here.

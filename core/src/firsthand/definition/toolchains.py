@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from firsthand.definition.credentials import credential_file, credential_folder
+from firsthand.definition.credentials import CREDENTIAL_FOLDERS, credential_file, credential_folder
 from firsthand.definition.reasons import DefinitionError
 from firsthand.files import Identity, chain, identities, identity
 
@@ -64,6 +64,9 @@ DEPENDENCY_FOLDERS: Final = frozenset({".venv", "venv", "node_modules", "vendor"
 """Names of folders inside the source that may be shown read-only at their place."""
 
 ENTRIES_LIMIT: Final = 500_000
+
+# One look-up for each of very many folders, before the list is gone through.
+_CREDENTIAL_ENDS: Final = frozenset(entry.rpartition("/")[2] for entry in CREDENTIAL_FOLDERS)
 
 
 def home_folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -156,10 +159,12 @@ def _refuse_content(root: Path, field: str) -> None:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     seen += 1
+                    if seen > ENTRIES_LIMIT:
+                        raise DefinitionError(field, "toolchain-too-large", str(root))
                     if entry.is_dir(follow_symlinks=False):
-                        below = (*names, entry.name)
                         # Only the end of the chain is new; the longest entry of the list has three names.
-                        if credential_folder(below[-3:]) is not None:
+                        below = (*names, entry.name)[-3:]
+                        if entry.name.casefold() in _CREDENTIAL_ENDS and credential_folder(below) is not None:
                             raise DefinitionError(field, "toolchain-holds-credentials", entry.path)
                         pending.append((entry.path, below))
                     elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
@@ -168,8 +173,6 @@ def _refuse_content(root: Path, field: str) -> None:
                         raise DefinitionError(field, "toolchain-holds-credentials", entry.path)
         except OSError as error:
             raise DefinitionError(field, "toolchain-unreadable", f"{folder}: {error.strerror}") from error
-        if seen > ENTRIES_LIMIT:
-            raise DefinitionError(field, "toolchain-too-large", str(root))
 
 
 def _special(entry: os.DirEntry[str]) -> str:
