@@ -49,6 +49,18 @@ def living(mark: str) -> list[int]:
     return found
 
 
+def describe(pids: list[int]) -> str:
+    parts = []
+    for pid in pids:
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")[:300]
+            status = Path(f"/proc/{pid}/status").read_text().split("\nTgid")[0].replace("\n", " ")
+            parts.append(f"{pid} ({status}; {Path(f'/proc/{pid}/wchan').read_text()}): {words!r}")
+        except OSError:
+            continue
+    return "; ".join(parts)
+
+
 @pytest.mark.slow
 def test_sigkill_of_the_host_at_random_instants_leaves_no_process(backend: Any, tmp_path: Path) -> None:
     chance = random.Random(20261130)
@@ -71,7 +83,7 @@ def test_sigkill_of_the_host_at_random_instants_leaves_no_process(backend: Any, 
         driver.stdout.close()
         start = time.monotonic()
         while left := living(mark):
-            assert time.monotonic() - start < 2, f"round {number}: {left} outlived the host"
+            assert time.monotonic() - start < 2, f"round {number}: {describe(left)} outlived the host"
         lived_ms.append((time.monotonic() - start) * 1000)
     assert len(lived_ms) == ROUNDS
 

@@ -175,7 +175,6 @@ def test_the_environment_is_the_fixed_one(bench: Any) -> None:
         "PYTHONNOUSERSITE": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
         "REPORT": "here",
-        "PWD": "/srv/firsthand-test/project",
     }
 
 

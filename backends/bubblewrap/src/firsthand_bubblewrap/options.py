@@ -87,7 +87,9 @@ def options(
 def _namespaces(account: Account) -> list[str]:
     # Each namespace by name: `--unshare-all` only tries the user namespace.
     result = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
-    result += ["--hostname", HOSTNAME, "--as-pid-1", "--die-with-parent", "--new-session", "--clearenv"]
+    # No `--die-with-parent`: when the host dies in the first milliseconds, it kills bwrap's outer half alone, and the
+    # inner half, which has no such signal yet, waits for it for ever. The guard pipe covers every instant.
+    result += ["--hostname", HOSTNAME, "--as-pid-1", "--new-session", "--clearenv"]
     result += ["--cap-drop", "ALL"]
     if account.drop_to is None:
         inside = str(account.inside)

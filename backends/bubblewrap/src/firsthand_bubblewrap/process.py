@@ -71,12 +71,12 @@ class Sandbox:
         self._go = self._own(os.open(go_pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
         guard_read, self._guard = os.pipe()
         self._own(self._guard)
-        status_read, status_write = os.pipe()
-        self._status = self._own(status_read)
+        # A file, not a pipe: of a pipe without a reader, when the host is gone, bwrap's outer half would die and leave its
+        # inner half waiting for ever.
+        self._status = self._own(_memory_file("status", b""))
         options_fd = _memory_file("options", "".join(f"{option}\0" for option in options).encode())
         seccomp_fd = _memory_file("seccomp", seccomp)
-        handed_over = (status_write, options_fd, seccomp_fd)
-        head = ["--args", str(options_fd), "--seccomp", str(seccomp_fd), "--json-status-fd", str(status_write)]
+        head = ["--args", str(options_fd), "--seccomp", str(seccomp_fd), "--json-status-fd", str(self._status)]
         try:
             self._bwrap = subprocess.Popen(
                 [launcher, *head, "--", *command_line],
@@ -85,7 +85,7 @@ class Sandbox:
                 stdin=guard_read,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=handed_over,
+                pass_fds=(self._status, options_fd, seccomp_fd),
                 start_new_session=True,
                 bufsize=0,
             )
@@ -93,7 +93,7 @@ class Sandbox:
             self._close_descriptors()
             raise StartError(f"{launcher} can't be started: {error}") from error
         finally:
-            for descriptor in (guard_read, *handed_over):
+            for descriptor in (guard_read, options_fd, seccomp_fd):
                 os.close(descriptor)
         assert self._bwrap.stdout is not None  # noqa: S101 # for the type checker
         assert self._bwrap.stderr is not None  # noqa: S101 # for the type checker
@@ -138,8 +138,11 @@ class Sandbox:
         if self._ended:
             return True
         if self._init_pidfd < 0:
-            # Process 1 was never seen: whatever exists hangs on the guard pipe and on bwrap.
+            # Process 1 was never seen to be ready: whatever exists hangs on the guard pipe, on bwrap, and is its child.
             self._close_guard()
+            for pid in children_of(self._bwrap.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self._bwrap.kill()
             try:
                 self._bwrap.wait(_END_S)
@@ -175,7 +178,6 @@ class Sandbox:
         """
         os.set_blocking(self.stdout, False)
         os.set_blocking(self.stderr, False)
-        os.set_blocking(self._status, False)
         deadline = time.monotonic() + _START_S
         said = errors = b""
         while len(said) < len(READY):
@@ -193,7 +195,7 @@ class Sandbox:
         if said != READY:
             raise StartError(f"unexpected first output {said!r}")
         try:
-            self.init_pid = int(json.loads(os.read(self._status, 4096).splitlines()[0])["child-pid"])
+            self.init_pid = int(json.loads(os.pread(self._status, 4096, 0).splitlines()[0])["child-pid"])
             self._init_pidfd = self._own(os.pidfd_open(self.init_pid))
             (self._keeper_pid,) = children_of(self.init_pid)
             (self._command_pid,) = children_of(self._keeper_pid)

@@ -41,7 +41,7 @@ exec cat <&3 3<&- >/dev/null 2>&1
 # The gate. It enters the working folder, which only the dropped uid may. The go pipe gives one line, or the end of file
 # when the host is gone.
 _GATE: Final = f"""cd -- "$1" || exit 1
-unset OLDPWD
+unset PWD OLDPWD
 shift
 printf 'firsthand-ready\\n'
 read -r go <{GO} || exit 1

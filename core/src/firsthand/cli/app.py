@@ -80,10 +80,6 @@ def doctor(state: State = None, as_json: AsJSON = False) -> None:
 @app.command()
 def check(
     config: Config = CONFIG,
-    only: Annotated[
-        Optional[list[str]],  # noqa: UP045
-        typer.Option("--check", help="Run only this check (repeatable).", metavar="ID"),
-    ] = None,
     out: Out = None,
     sign: Sign = None,
     state: State = None,
@@ -92,7 +88,7 @@ def check(
     """Freeze the registered files and run the registered checks in the sandbox."""
     from firsthand.cli.commands.check import run
 
-    run(config, only or [], out, sign, state, as_json=as_json)
+    run(config, out, sign, state, as_json=as_json)
 
 
 @app.command()

@@ -86,8 +86,8 @@ def _interpreter(root: Path, tree: Tree, environment: Mapping[str, str]) -> tupl
         if (prefix / "bin" / "python").exists() and _has_pytest(prefix):
             return program, _roots_of(prefix), True
     for folder in environment.get("PATH", "").split(os.pathsep):
-        program = Path(folder, "python3")
-        if os.path.isabs(folder) and program.exists() and _has_pytest(program.resolve().parent.parent):
+        found = Path(folder, "python3")
+        if os.path.isabs(folder) and found.exists() and _has_pytest(found.resolve().parent.parent):
             return "python3", (), True
     return "python3", (), False
 

@@ -1,0 +1,72 @@
+"""`firsthand demo`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from firsthand.cli.commands import check, mutate, verify
+from firsthand.cli.output import answers, end, lines, table
+from firsthand.cli.progress import ProgressLine, observers
+from firsthand.engine.demo.story import Story
+from firsthand.errors import EXIT_GOOD, EXIT_NEGATIVE, UsageError
+
+
+def run(keep: Path | None) -> None:
+    """Tell the story; ends with 0 when every step came out as it should."""
+    if keep is not None:
+        if keep.exists():
+            raise UsageError("it exists already", where=str(keep), next_step="name a new folder with --keep")
+        keep.mkdir(mode=0o700)
+        _tell(keep.resolve())
+    with tempfile.TemporaryDirectory(prefix="firsthand-demo-") as folder:
+        _tell(Path(folder).resolve())
+
+
+def _tell(folder: Path) -> None:
+    console = answers()
+    line = ProgressLine()
+    story = Story(folder, observers(ProgressLine(quiet=True)), line.probe)
+
+    _heading("1. Two checks of a small project, in a sandbox that has just passed its battery")
+    try:
+        honest = story.honest()
+    finally:
+        line.close()
+    check.show(honest)
+
+    _heading("2. A check that says 'all tests pass' and helps itself, first without and then inside the sandbox")
+    hostile, attempts = story.hostile()
+    rows = [
+        (attempt.what, attempt.outside, "stopped" if attempt.stopped else "NOT STOPPED", attempt.inside)
+        for attempt in attempts
+    ]
+    console.print(table(("IT TRIES TO", "UNCONFINED", "IN THE SANDBOX", "WHAT IT MET"), rows))
+    console.print(lines(f"evidence: {hostile.path}"))
+
+    _heading("3. One line broken for each check: does it notice?")
+    mutations, public = story.mutations()
+    mutate.show(mutations)
+
+    _heading("4. The evidence, verified from the file alone, and a forgery of it")
+    genuine = story.verified(mutations, public)
+    verify.show(genuine)
+    console.print(lines("\nwith the survived mutation rewritten as detected:"))
+    forged = story.tampered(mutations, public)
+    verify.show(forged)
+
+    verdicts = [run.verdict for run in mutations.evidence.mutations]
+    good = (
+        honest.evidence.status == "passed"
+        and all(attempt.stopped for attempt in attempts)
+        and verdicts == ["detected", "survived"]
+        and genuine.signed
+        and not forged.valid
+    )
+    console.print()
+    console.print(lines("as it should be" if good else "something came out differently: see above"))
+    end(EXIT_GOOD if good else EXIT_NEGATIVE)
+
+
+def _heading(text: str) -> None:
+    answers().print(lines(f"\n{text}\n"), style="bold")

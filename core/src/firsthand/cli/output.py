@@ -1,0 +1,81 @@
+"""How answers are shown: tables on standard output, progress and diagnostics on standard error, JSON on demand."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from firsthand.canonical import JSONValue
+from firsthand.cli.text import one_line, visible
+
+PLAIN_WIDTH: Final = 200
+"""Columns when nobody's terminal decides: wide enough that paths stay whole."""
+
+COLOURS: Final[Mapping[str, str]] = {
+    "passed": "green",
+    "detected": "green",
+    "available": "green",
+    "valid": "green",
+    "removed": "green",
+    "ended": "green",
+    "failed": "red",
+    "survived": "red",
+    "not-exercised": "red",
+    "refused": "red",
+    "invalid": "red",
+    "broken": "red",
+    "unknown": "yellow",
+    "inconclusive": "yellow",
+    "no-control": "yellow",
+    "not-run": "yellow",
+    "kept": "yellow",
+    "left": "yellow",
+}
+
+
+def answers() -> Console:
+    """The console for standard output; plain in a pipe, without colour under NO_COLOR."""
+    return Console(highlight=False, emoji=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def diagnostics() -> Console:
+    """The console for standard error."""
+    return Console(
+        stderr=True, highlight=False, emoji=False, markup=False, width=None if sys.stderr.isatty() else PLAIN_WIDTH
+    )
+
+
+def print_json(value: Mapping[str, JSONValue]) -> None:
+    """One JSON object on one line; ASCII only, so that nothing in it can act on a terminal."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=True) + "\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table of foreign text made harmless; a cell that is a known status gets its colour."""
+    result = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for column in columns:
+        result.add_column(column, overflow="fold")
+    for row in rows:
+        result.add_row(*(_cell(value) for value in row))
+    return result
+
+
+def lines(text: str) -> Text:
+    """Foreign text of several lines, made harmless."""
+    return Text(visible(text))
+
+
+def end(status: int) -> NoReturn:
+    """End the command with an exit status."""
+    raise typer.Exit(status)
+
+
+def _cell(value: str) -> Text:
+    return Text(one_line(value, 400), style=COLOURS.get(value, ""))

@@ -1,0 +1,195 @@
+"""From a definition file to a ground that checks can run on: every step in its order, each undone at the end.
+
+Source: the contract, Run definition, Snapshot and Isolation. Whatever can be refused is refused before anything is
+executed: the definition first, then the files, then the programs, then the backend.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from firsthand.checks import Ground, PlacedCheck, Recorder
+from firsthand.definition import Definition, ReviewVerification, home_folders, load_definition, refuse_root
+from firsthand.engine.backends import select_backend
+from firsthand.engine.recording import Recording
+from firsthand.errors import UsageError
+from firsthand.isolation.battery.run import Progress
+from firsthand.isolation.interface import IsolationError, Limits, Workspace
+from firsthand.isolation.selection import Selected
+from firsthand.isolation.toolchain import Closure, RootDigests, resolve
+from firsthand.plugins import Observers
+from firsthand.records import Executable, ToolchainRoot
+from firsthand.residues import Session, StateDirectory, bind_run, sweep
+from firsthand.rules import runner_of
+from firsthand.snapshot import Snapshot, SourceDriftError, check_source, freeze
+
+TOOLCHAIN_CODE: Final = "review_verification_evidence"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that a command of the program works with; valid inside `prepare`.
+
+    Attributes:
+        nonce: random, minted before anything ran.
+        started_at: UTC, RFC 3339.
+        closure: the checks' programs and what they need.
+        toolchains: each root with its digest, as the evidence records it.
+    """
+
+    definition: Definition
+    verification: ReviewVerification
+    state: StateDirectory
+    session: Session
+    snapshot: Snapshot
+    closure: Closure
+    toolchains: tuple[ToolchainRoot, ...]
+    selected: Selected
+    ground: Ground
+    recording: Recording
+    recorder: Recorder
+    observers: Observers
+    checks: Mapping[str, PlacedCheck]
+    nonce: str = field(default_factory=lambda: secrets.token_hex(32))
+    started_at: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+    @property
+    def executables(self) -> tuple[Executable, ...]:
+        """Each program once, in the order of the checks."""
+        return tuple(dict.fromkeys(self.closure.programs.values()))
+
+    def check_again(self) -> None:
+        """Compare the source, the pristine copy and the toolchains with what they were; a change voids the records."""
+        try:
+            check_source(self.definition, self.snapshot.manifest)
+        except SourceDriftError as drift:
+            self.recorder.voided(drift.code)
+        try:
+            same = _digests(self.closure, self.state) == self.toolchains and self._place_again() == self.closure
+        except (OSError, UsageError):
+            same = False
+        if not same:
+            self.recorder.voided(TOOLCHAIN_CODE)
+
+    def _place_again(self) -> Closure:
+        return _place(self.definition, self.verification, self.state)
+
+
+@contextmanager
+def prepare(
+    config: Path, state_path: Path | None, observers: Observers, *, progress: Progress | None = None
+) -> Iterator[Prepared]:
+    """Make ready to run the checks of a definition, and undo all of it at the end.
+
+    Args:
+        config: the definition file.
+        state_path: the private state directory, or None for the usual place.
+        observers: told what happens.
+        progress: told each probe when the battery has to run.
+
+    Raises:
+        DefinitionError: the definition, a registered file or a toolchain is refused; nothing was executed.
+        StateError: the state directory can't be used.
+        IsolationError: no backend can be used.
+        FirsthandError: the run is bound to another definition.
+    """
+    definition = load_definition(config, state_dir=state_path)
+    verification = definition.document.review_verification
+    if verification is None:
+        raise UsageError(
+            "this definition registers no checks",
+            where=f"{config}: reviewVerification",
+            next_step="add reviewVerification (`firsthand init` drafts one)",
+        )
+    if os.name == "nt":
+        raise IsolationError(
+            "checks can't be confined on Windows", where="Windows", next_step="run it on Linux, macOS or in WSL"
+        )
+    state = StateDirectory.open(state_path, source=definition.root)
+    sweep(state, clean_kept=False)
+    bind_run(state, definition.document.run_id, definition.fingerprint)
+    with Session.open(state) as session:
+        snapshot = freeze(definition, session.tree("snapshot"))
+        closure = _place(definition, verification, state)
+        toolchains = _digests(closure, state)
+        selected = select_backend(state, session, progress=progress)
+        recording = Recording(observers)
+        yield Prepared(
+            definition=definition,
+            verification=verification,
+            state=state,
+            session=session,
+            snapshot=snapshot,
+            closure=closure,
+            toolchains=toolchains,
+            selected=selected,
+            ground=_ground(definition, snapshot, closure, selected, session),
+            recording=recording,
+            recorder=Recorder(recording),
+            observers=observers,
+            checks={
+                check.id: PlacedCheck(
+                    id=check.id,
+                    command=check.command,
+                    runner=runner_of(check.command, check.runner),
+                    executable=closure.programs[check.command[0]],
+                    timeout_ms=verification.timeout_ms,
+                )
+                for check in verification.checks
+            },
+        )
+
+
+def _place(definition: Definition, verification: ReviewVerification, state: StateDirectory) -> Closure:
+    homes = home_folders(os.environ)
+    return resolve(
+        [check.command[0] for check in verification.checks],
+        source=definition.root,
+        registered=verification.files,
+        toolchains=[Path(root) for root in verification.toolchains],
+        environment=os.environ,
+        refuse=lambda root: refuse_root(root, source=definition.root, state_dir=state.path, homes=homes),
+    )
+
+
+def _digests(closure: Closure, state: StateDirectory) -> tuple[ToolchainRoot, ...]:
+    """Content digests of the roots that the definition names; derived ones stand without."""
+    digests = RootDigests(state.cache)
+    named = [(root, True) for root in closure.in_source]
+    named += [(toolchain.root, toolchain.named) for toolchain in closure.toolchains]
+    return tuple(
+        ToolchainRoot(path=str(root), named=by_name, digest=digests.digest(root) if by_name else None)
+        for root, by_name in named
+    )
+
+
+def _ground(
+    definition: Definition, snapshot: Snapshot, closure: Closure, selected: Selected, session: Session
+) -> Ground:
+    folder = session.tree("lanes")
+    template = Workspace(
+        copy=folder,
+        shown_at=definition.root,
+        private=folder,
+        roots=tuple(toolchain.root.resolve() for toolchain in closure.toolchains),
+        links=closure.links,
+        in_source=closure.in_source,
+        path=closure.path,
+        token=session.token,
+    )
+    return Ground(
+        snapshot=snapshot,
+        folder=folder,
+        backend=selected.backend,
+        ends_all=selected.available.ends_all,
+        template=template,
+        limits=Limits(),
+        processes=session,
+    )

@@ -1,0 +1,110 @@
+"""From the records of a session to a sealed file."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from firsthand import __version__
+from firsthand.engine.preparation import Prepared
+from firsthand.evidence.keyfiles import load_signing_key
+from firsthand.evidence.package import package_digest
+from firsthand.evidence.sealing import digest_of, seal
+from firsthand.evidence.storing import write_sealed
+from firsthand.records import Enclosing, Evidence, Platform
+from firsthand.rules import definition_facts, evidence_status, exit_status, unprobed_paths
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Evidence and where it lies."""
+
+    evidence: Evidence
+    path: Path
+    sha256: str
+
+    @property
+    def exit_status(self) -> int:
+        """What the process ends with."""
+        return exit_status(self.evidence.code)
+
+
+def seal_session(prepared: Prepared, kind: Literal["check", "mutate"], out: Path | None, key: Path | None) -> Sealed:
+    """Conclude, seal, sign when a key is given, and store.
+
+    Args:
+        prepared: the session, after its last run.
+        kind: what the evidence is about.
+        out: where it goes; None for the state directory.
+        key: a private key file.
+
+    Raises:
+        EvidenceError: it can't be stored, or something is there already.
+        KeyFileError: the key can't be used.
+    """
+    signing_key = None if key is None else load_signing_key(key, source=prepared.definition.root)
+    prepared.check_again()
+    evidence = _evidence(prepared, kind)
+    raw = seal(evidence, signing_key)
+    name = f"{evidence.run_id}-{kind}-{evidence.started_at.replace(':', '')}-{evidence.nonce[:8]}.json"
+    path = out if out is not None else prepared.state.evidence / name
+    write_sealed(path, raw)
+    sealed = Sealed(evidence, path, digest_of(raw))
+    prepared.observers.evidence_sealed(str(path), sealed.sha256)
+    return sealed
+
+
+def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
+    definition, recording, selected = prepared.definition, prepared.recording, prepared.selected
+    manifest = prepared.snapshot.manifest
+    facts = definition_facts(definition.canonical.decode())
+    draft = Evidence(
+        schema_version=1,
+        kind=kind,
+        run_id=definition.document.run_id,
+        stage=None,
+        round=None,
+        nonce=prepared.nonce,
+        runtime=definition.document.runtime,
+        review_runtime=None,
+        definition=definition.canonical.decode(),
+        definition_digest=definition.fingerprint,
+        package_digest=package_digest(manifest, definition.document),
+        manifest=manifest,
+        manifest_digest=manifest.canonical_digest(),
+        platform=this_platform(),
+        execution="sandboxed",
+        enclosing=Enclosing(
+            backend=selected.identity,
+            battery_digest=selected.report.canonical_digest(),
+            not_enforced=selected.available.not_enforced,
+            toolchains=prepared.toolchains,
+            executables=prepared.executables,
+        ),
+        isolation=None,
+        runs=tuple(recording.runs),
+        test_names=tuple(recording.names.values()),
+        controls=tuple(recording.controls),
+        mutations=tuple(recording.mutations),
+        unprobed=unprobed_paths(facts.mutation_paths, manifest, recording.mutations, recording.runs),
+        dispatch=None,
+        voided=tuple(recording.voids),
+        status="unknown",
+        code="check_inconclusive",
+        started_at=prepared.started_at,
+        host_version=__version__,
+    )
+    status, code = evidence_status(draft, facts)
+    return draft.model_copy(update={"status": status, "code": code})
+
+
+def this_platform() -> Platform:
+    """The machine, as the evidence names it."""
+    return Platform(
+        system=platform.system(),
+        release=platform.release(),
+        machine=platform.machine(),
+        python=platform.python_version(),
+    )
