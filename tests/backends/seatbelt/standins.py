@@ -12,6 +12,7 @@ while [ $# -gt 0 ]; do
     *) break ;;
   esac
 done
+unset PWD OLDPWD  # the shell's own addition
 exec "$@"
 """
 PROFILE_ERROR = """#!/bin/sh

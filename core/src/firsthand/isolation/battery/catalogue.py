@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from firsthand.isolation.battery.probes import kernel, limits, network, processes, reading, working, writing
+from firsthand.isolation.battery.probes import kernel, limits, macos, network, processes, reading, working, writing
 
 PROBES = (
     *processes.PROBES,
@@ -14,6 +14,7 @@ PROBES = (
     *reading.PROBES,
     *writing.PROBES,
     *kernel.PROBES,
+    *macos.PROBES,
     *limits.PROBES,
 )
 """Every probe of every platform. The order is that of attempts and of reports."""
