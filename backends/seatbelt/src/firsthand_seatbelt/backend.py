@@ -49,27 +49,14 @@ class SeatbeltBackend:
 
     name = "seatbelt"
 
+    def __init__(self) -> None:
+        self._found: Means | None = None
+
     def availability(self) -> Availability:
         """Looks for macOS, the system's own sandbox-exec, and a Python that can be shown inside; runs nothing."""
-        system = platform.system()
-        if system != "Darwin":
-            return Unavailable(f"Seatbelt is part of macOS, this is {system}", "use the backend made for this system")
-        if refusal := launcher_refusal(SANDBOX_EXEC):
-            return Unavailable(refusal, "repair macOS: this program is part of the system")
-        if os.geteuid() == 0:
-            return Unavailable(
-                "running as root: checks would run as root, held by nothing but the profile",
-                "run Firsthand as an ordinary user, without sudo",
-            )
-        if darwin.inside_a_sandbox():
-            return Unavailable(
-                "Firsthand itself runs inside a sandbox, and a second one can't be entered from there",
-                "start Firsthand outside, or let the outer sandbox not confine it",
-            )
-        try:
-            means = _means()
-        except IsolationError as error:
-            return Unavailable(f"{error.message} ({error.where})", error.next_step)
+        means = self._look()
+        if isinstance(means, Unavailable):
+            return means
         return Available(
             launcher=Launcher(
                 path=SANDBOX_EXEC,
@@ -94,14 +81,37 @@ class SeatbeltBackend:
 
     @contextmanager
     def _enclose(self, workspace: Workspace, limits: Limits, processes: ProcessWatch) -> Iterator[Enclosure]:
-        available = self.availability()
-        if isinstance(available, Unavailable):
-            raise IsolationError(available.reason, where=self.name, next_step=available.next_step)
-        enclosure = SeatbeltEnclosure(_means(), workspace, limits, processes)
+        means = self._look()
+        if isinstance(means, Unavailable):
+            raise IsolationError(means.reason, where=self.name, next_step=means.next_step)
+        enclosure = SeatbeltEnclosure(means, workspace, limits, processes)
         try:
             yield enclosure
         finally:
             enclosure.end()
+
+    def _look(self) -> Means | Unavailable:
+        system = platform.system()
+        if system != "Darwin":
+            return Unavailable(f"Seatbelt is part of macOS, this is {system}", "use the backend made for this system")
+        if refusal := launcher_refusal(SANDBOX_EXEC):
+            return Unavailable(refusal, "repair macOS: this program is part of the system")
+        if os.geteuid() == 0:
+            return Unavailable(
+                "running as root: checks would run as root, held by nothing but the profile",
+                "run Firsthand as an ordinary user, without sudo",
+            )
+        if darwin.inside_a_sandbox():
+            return Unavailable(
+                "Firsthand itself runs inside a sandbox, and a second one can't be entered from there",
+                "start Firsthand outside, or let the outer sandbox not confine it",
+            )
+        if self._found is None:
+            try:
+                self._found = _means()
+            except IsolationError as error:
+                return Unavailable(f"{error.message} ({error.where})", error.next_step)
+        return self._found
 
 
 def launcher_refusal(path: str) -> str:
