@@ -308,6 +308,7 @@ class TestRuns:
             (put(*stdout, "totalBytes", to=99), "runs[0].command.stdout.head"),
             (put(*stdout, "sha256", to="0" * 64), "runs[0].command.stdout.head"),
             (put(*stdout, "tail", to="x"), "runs[0].command.stdout.tail"),
+            (put(*stdout, "truncated", to=True), "runs[0].command.stdout.truncated"),
             (put(*stdout, "head", to="x" * 8193), "runs[0].command.stdout"),
             (put("runs", 0, "command", "cwd", to=".."), "runs[0].command.cwd"),
         ],

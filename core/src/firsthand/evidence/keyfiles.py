@@ -127,7 +127,7 @@ def trusted_keys(folder: Path) -> tuple[PublicKey, ...]:
         return ()
     _check_folder(folder)
     try:
-        names = sorted(entry.name for entry in os.scandir(folder))
+        names = sorted(os.listdir(folder))
     except OSError as error:
         raise _unusable(folder, error) from error
     return tuple(_trusted_key(folder / name) for name in names)

@@ -48,13 +48,16 @@ def _order_in_lane(evidence: Evidence) -> Iterator[Problem]:
 
 
 def _excerpt(where: str, excerpt: Excerpt) -> Iterator[Problem]:
-    shown = excerpt.head.encode()
-    if len(shown) + len(excerpt.tail.encode()) > LIMIT_EXCERPT_BYTES:
+    head, tail = excerpt.head.encode(), excerpt.tail.encode()
+    shown_bytes = len(head) + len(tail)
+    if shown_bytes > LIMIT_EXCERPT_BYTES:
         yield invalid(where, f"more than {LIMIT_EXCERPT_BYTES} bytes are shown")
-    if excerpt.truncated:
-        return
-    if excerpt.tail:
+    if excerpt.tail and not excerpt.truncated:
         yield invalid(f"{where}.tail", "stands only where something between head and tail is not shown")
-    # Escapes stand for bytes that are no UTF-8; then the stream can't be rebuilt from the text.
-    if "\\x" not in excerpt.head and (len(shown), sha256_hex(shown)) != (excerpt.total_bytes, excerpt.sha256):
+    # Escapes stand for bytes that are no UTF-8; then what was read can't be rebuilt from the text.
+    if "\\x" in excerpt.head or "\\x" in excerpt.tail:
+        return
+    if excerpt.truncated and excerpt.total_bytes <= shown_bytes:
+        yield invalid(f"{where}.truncated", "all that was read is shown")
+    if not excerpt.truncated and (len(head), sha256_hex(head)) != (excerpt.total_bytes, excerpt.sha256):
         yield invalid(f"{where}.head", "not the bytes that size and digest say were read")
