@@ -81,6 +81,9 @@ def test_a_file_and_nothing_at_all_are_fine(tmp_path: Path) -> None:
     remove_path(tmp_path / "f")
     remove_path(tmp_path / "absent" / "f")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "f").write_bytes(b"")
+    remove_path(tmp_path / "f" / "below")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o000, 0o500])

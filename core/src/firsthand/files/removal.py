@@ -35,7 +35,7 @@ def remove_path(path: Path) -> None:
     """
     try:
         parent_fd = os.open(path.parent, LIST_FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise RemovalError(str(path), error.strerror or str(error)) from error
