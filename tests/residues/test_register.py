@@ -89,8 +89,10 @@ def test_a_register_that_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux")
-def test_what_can_not_be_entered_is_an_error() -> None:
-    register = Register(Path("/dev/full"))
+def test_what_can_not_be_entered_is_an_error(tmp_path: Path) -> None:
+    register = Register(tmp_path / "r")
+    os.close(register._descriptor)
+    register._descriptor = os.open("/dev/full", os.O_WRONLY)
     with pytest.raises(StateError, match="No space left"):
         register.append(kind="tree", path="1-copy")
     register.close()

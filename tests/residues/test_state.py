@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from firsthand.errors import StateError
-from firsthand.residues import StateDirectory
+from firsthand.residues import Session, StateDirectory, bind_run, list_residues
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX")
 
@@ -29,6 +29,10 @@ def test_it_is_made_private_whatever_the_umask(tmp_path: Path, umask: int) -> No
     before = os.umask(umask)
     try:
         state = StateDirectory.open(tmp_path / "a" / "b" / "state")
+        with Session.open(state) as session:
+            assert list_residues(state) == []
+            assert all(path.stat().st_mode & 0o777 == 0o600 for path in session.folder.iterdir())
+        bind_run(StateDirectory.open(state.path), "run", "0" * 64)
     finally:
         os.umask(before)
     for folder in (state.path, state.sessions, state.evidence, state.cache, state.runs):

@@ -9,7 +9,7 @@ from typing import Final
 
 from firsthand.canonical import JSONValue, StrictJSONError, canonical_bytes, parse_strict
 from firsthand.errors import FirsthandError, StateError
-from firsthand.residues.locks import PRIVATE_FILE
+from firsthand.residues.private import open_private
 from firsthand.residues.state import StateDirectory
 
 _LIMIT_BYTES: Final = 1024 * 1024
@@ -75,7 +75,7 @@ def _write(place: Path, raw: bytes) -> None:
     try:
         # What an earlier crash left under this name is of no use; the state directory's lock makes it ours.
         beside.unlink(missing_ok=True)
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+        descriptor = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             os.write(descriptor, raw)
             os.fsync(descriptor)

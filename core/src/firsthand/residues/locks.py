@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from firsthand.errors import StateError
+from firsthand.residues.private import open_private
 
-PRIVATE_FILE: Final = 0o600
-_OPEN: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _PAUSE_S: Final = 0.01
 
 
@@ -31,7 +30,7 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
     Raises:
         OSError: it can't be opened (`FileNotFoundError` without `create`).
     """
-    descriptor = os.open(path, _OPEN if create else _OPEN & ~os.O_CREAT, PRIVATE_FILE)
+    descriptor = open_private(path, os.O_RDWR | os.O_CREAT if create else os.O_RDWR)
     if _locked(descriptor):
         try:
             if os.stat(path).st_ino == os.fstat(descriptor).st_ino:

@@ -12,9 +12,8 @@ from typing import Final
 from firsthand.canonical import JSONValue, StrictJSONError, canonical_bytes, parse_strict
 from firsthand.errors import StateError
 from firsthand.residues.identity import ProcessIdentity
-from firsthand.residues.locks import PRIVATE_FILE
+from firsthand.residues.private import open_private
 
-_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -29,7 +28,7 @@ class Register:
         self._path = path
         self._lock = threading.Lock()
         self._torn = False
-        self._descriptor = os.open(path, _APPEND, PRIVATE_FILE)
+        self._descriptor = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def append(self, **entry: JSONValue) -> None:
         """Write one entry.

@@ -17,7 +17,8 @@ from firsthand.errors import StateError
 from firsthand.files import make_private_folder, remove_path
 from firsthand.residues.clearing import LOCK, OWNER, REGISTER, clear
 from firsthand.residues.identity import identify, own_identity
-from firsthand.residues.locks import PRIVATE_FILE, tie_to_memory, try_lock
+from firsthand.residues.locks import tie_to_memory, try_lock
+from firsthand.residues.private import open_private
 from firsthand.residues.register import Register
 from firsthand.residues.residue import Residue
 from firsthand.residues.state import StateDirectory
@@ -65,7 +66,7 @@ class Session:
             folder = state.sessions / secrets.token_hex(8)
             make_private_folder(folder)
             try:
-                descriptor = os.open(folder / OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+                descriptor = open_private(folder / OWNER, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 try:
                     os.write(descriptor, json.dumps(owner).encode() + b"\n")
                 finally:

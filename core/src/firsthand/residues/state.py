@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from firsthand.errors import StateError
-from firsthand.residues.locks import PRIVATE_FILE, held
+from firsthand.residues.locks import held
+from firsthand.residues.private import open_private
 
 PRIVATE_FOLDER: Final = 0o700
 MARKER: Final = "firsthand-state"
@@ -186,7 +187,7 @@ def _check_marked(place: Path) -> None:
 
 
 def _write_marker(marker: Path) -> None:
-    descriptor = os.open(marker, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), PRIVATE_FILE)
+    descriptor = open_private(marker, os.O_WRONLY | os.O_CREAT)
     try:
         os.write(descriptor, MARKER_TEXT)
     finally:
