@@ -144,6 +144,27 @@ def test_the_first_process_can_not_be_ended_from_inside(bench: Any) -> None:
     assert bench.shell("kill -9 1; kill -STOP 1; echo still here").stdout.data == b"still here\n"
 
 
+@pytest.mark.parametrize("pid", [1, 2])
+def test_the_guard_can_not_be_taken_over(bench: Any, pid: int) -> None:
+    # Without an unreadable guard an ordinary user's command opens the guard pipe for writing and outlives the host.
+    for attempt in (
+        f"exec 9>/proc/{pid}/fd/0",
+        f"exec 9</proc/{pid}/fd/0",
+        f"cat /proc/{pid}/environ",
+        f"exec 9</proc/{pid}/mem",
+    ):
+        result = bench.shell(f"{attempt} && echo REACHED")
+        assert b"REACHED" not in result.stdout.data
+        assert b"ermission denied" in result.stderr.data
+    own = bench.shell("exec 9>/proc/$$/fd/1 && echo REACHED")
+    assert own.stdout.data == b"REACHED\n", "the control: what is refused above works on the command's own process"
+
+
+def test_output_can_be_opened_anew(bench: Any) -> None:
+    result = bench.shell("echo one > /dev/stdout; echo two > /dev/stderr")
+    assert (result.stdout.data, result.stderr.data) == (b"one\n", b"two\n")
+
+
 def test_stdin_is_empty(bench: Any) -> None:
     assert bench.shell("cat; echo end").stdout.data == b"end\n"
 
@@ -163,7 +184,7 @@ def test_no_descriptor_but_the_three_is_open(bench: Any) -> None:
 
 
 def test_the_environment_is_the_fixed_one(bench: Any) -> None:
-    lines = bench.shell("env", environment={"REPORT": "here"}).stdout.data.decode().splitlines()
+    lines = bench.run("/usr/bin/env", environment={"REPORT": "here"}).stdout.data.decode().splitlines()
     assert dict(line.split("=", 1) for line in lines) == {
         "PATH": "/usr/bin:/bin",
         "HOME": "/run/home",

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -96,6 +97,9 @@ class BubblewrapBackend:
         run = workspace.private / "run"
         run.mkdir(mode=0o755)
         (run / script.GATE_COMM).symlink_to("/usr/bin/sh")
+        guard = run / script.GUARD_COMM
+        shutil.copyfile("/usr/bin/cat", guard)
+        guard.chmod(0o111)
         yield BubblewrapEnclosure(
             launcher=launcher.path,
             runtime=runtime_options(),

@@ -126,7 +126,15 @@ class BubblewrapEnclosure:
         )
         go_pipe = self._workspace.private / "run" / GO.rpartition("/")[2]
         try:
-            sandbox = Sandbox(self._launcher, arguments, line, self._seccomp, go_pipe, self._processes)
+            sandbox = Sandbox(
+                self._launcher,
+                arguments,
+                line,
+                self._seccomp,
+                go_pipe,
+                owner=self._account.drop_to,
+                processes=self._processes,
+            )
         except StartError as error:
             return _nothing("sandbox-failed", str(error), begun)
         try:

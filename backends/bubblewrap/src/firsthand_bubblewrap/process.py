@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from firsthand.isolation.interface import ProcessWatch
-from firsthand_bubblewrap.script import GATE_COMM, READY
+from firsthand_bubblewrap.script import GATE_COMM, GUARD_COMM, READY
 from firsthand_bubblewrap.watch import children_of, stat_fields
 
 _START_S: Final = 10.0
@@ -41,6 +41,15 @@ class Status:
 class Sandbox:
     """A started sandbox, waiting at its gate. Always `close()` it: that ends whatever lives in it.
 
+    Args:
+        launcher: path of bwrap.
+        options: what stands before the command on its command line.
+        command_line: what it starts as process 1 (`script.command_line`).
+        seccomp: the filter program.
+        go_pipe: where the named pipe that releases the gate is made.
+        owner: the dropped uid, which the output pipes are given to; None where no uid is dropped.
+        processes: the residue register.
+
     Attributes:
         stdout, stderr: reading ends, non-blocking; readiness is already taken off `stdout`.
         command_pidfd: readable once the command itself has ended.
@@ -54,6 +63,7 @@ class Sandbox:
         command_line: Sequence[str],
         seccomp: bytes,
         go_pipe: Path,
+        owner: int | None,
         processes: ProcessWatch,
     ) -> None:
         self._processes = processes
@@ -64,47 +74,67 @@ class Sandbox:
         self._command_pid = 0
         self._init_pidfd = -1
         self.command_pidfd = -1
-        # The host holds the go pipe open for both directions: writing never blocks, and nobody has to be there yet.
-        go_pipe.unlink(missing_ok=True)
-        os.mkfifo(go_pipe, 0o644)
-        os.chmod(go_pipe, 0o644)
-        self._go = self._own(os.open(go_pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-        guard_read, self._guard = os.pipe()
-        self._own(self._guard)
-        # A file, not a pipe: of a pipe without a reader, when the host is gone, bwrap's outer half would die and leave its
-        # inner half waiting for ever.
-        self._status = self._own(_memory_file("status", b""))
-        options_fd = _memory_file("options", "".join(f"{option}\0" for option in options).encode())
-        seccomp_fd = _memory_file("seccomp", seccomp)
-        head = ["--args", str(options_fd), "--seccomp", str(seccomp_fd), "--json-status-fd", str(self._status)]
-        try:
-            self._bwrap = subprocess.Popen(
-                [launcher, *head, "--", *command_line],
-                env={},
-                cwd="/",
-                stdin=guard_read,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(self._status, options_fd, seccomp_fd),
-                start_new_session=True,
-                bufsize=0,
-            )
-        except OSError as error:
-            self._close_descriptors()
-            raise StartError(f"{launcher} can't be started: {error}") from error
-        finally:
-            for descriptor in (guard_read, options_fd, seccomp_fd):
-                os.close(descriptor)
-        assert self._bwrap.stdout is not None  # noqa: S101 # for the type checker
-        assert self._bwrap.stderr is not None  # noqa: S101 # for the type checker
-        self.stdout = self._bwrap.stdout.fileno()
-        self.stderr = self._bwrap.stderr.fileno()
+        with contextlib.ExitStack() as handed_over:
+            try:
+                self._bwrap = self._spawn(launcher, options, command_line, seccomp, go_pipe, owner, handed_over)
+            except OSError as error:
+                self._close_descriptors()
+                raise StartError(f"{launcher} can't be started: {error}") from error
         processes.started(self._bwrap.pid)
         try:
             self._await_ready()
         except BaseException:
             self.close()
             raise
+
+    def _spawn(
+        self,
+        launcher: str,
+        options: Sequence[str],
+        command_line: Sequence[str],
+        seccomp: bytes,
+        go_pipe: Path,
+        owner: int | None,
+        handed_over: contextlib.ExitStack,
+    ) -> subprocess.Popen[bytes]:
+        def hand_over(descriptor: int) -> int:
+            handed_over.callback(os.close, descriptor)
+            return descriptor
+
+        # The host holds the go pipe open for both directions: writing never blocks, and nobody has to be there yet.
+        go_pipe.unlink(missing_ok=True)
+        os.mkfifo(go_pipe, 0o644)
+        os.chmod(go_pipe, 0o644)
+        self._go = self._own(os.open(go_pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+        guard_read, self._guard = os.pipe()
+        hand_over(guard_read)
+        self._own(self._guard)
+        writing_ends = []
+        for _ in range(2):
+            reading_end, writing_end = os.pipe()
+            self._own(reading_end)
+            writing_ends.append(hand_over(writing_end))
+            os.set_blocking(reading_end, False)
+            if owner is not None:
+                # Programs that open /dev/stdout anew need the right to it.
+                os.fchown(writing_end, owner, owner)
+        self.stdout, self.stderr = self._open[-2:]
+        # A file, not a pipe: bwrap's outer half would die of a pipe without a reader, when the host is gone, and leave
+        # its inner half waiting for ever.
+        self._status = self._own(_memory_file("status", b""))
+        options_fd = hand_over(_memory_file("options", "".join(f"{option}\0" for option in options).encode()))
+        seccomp_fd = hand_over(_memory_file("seccomp", seccomp))
+        head = ["--args", str(options_fd), "--seccomp", str(seccomp_fd), "--json-status-fd", str(self._status)]
+        return subprocess.Popen(
+            [launcher, *head, "--", *command_line],
+            env={},
+            cwd="/",
+            stdin=guard_read,
+            stdout=writing_ends[0],
+            stderr=writing_ends[1],
+            pass_fds=(self._status, options_fd, seccomp_fd),
+            start_new_session=True,
+        )
 
     def release(self) -> None:
         """Let the gate become the command."""
@@ -176,8 +206,6 @@ class Sandbox:
         Raises:
             StartError: with what bwrap printed.
         """
-        os.set_blocking(self.stdout, False)
-        os.set_blocking(self.stderr, False)
         deadline = time.monotonic() + _START_S
         said = errors = b""
         while len(said) < len(READY):
@@ -203,6 +231,11 @@ class Sandbox:
         except (OSError, ValueError, KeyError, IndexError) as error:
             raise StartError(f"the sandbox's processes could not be found: {error!r}") from error
         self._processes.started(self.init_pid)
+        # The gate may be ready first. The command must not run before both have become what protects them from it.
+        while not all(_is_guard(pid) for pid in (self.init_pid, self._keeper_pid)):
+            if time.monotonic() > deadline:
+                raise StartError("process 1 and the keeper did not become the guard")
+            os.sched_yield()
 
     def _rest_of_stderr(self, deadline: float) -> bytes:
         rest = b""
@@ -225,9 +258,6 @@ class Sandbox:
     def _close_descriptors(self) -> None:
         while self._open:
             os.close(self._open.pop())
-        for stream in (self._bwrap.stdout, self._bwrap.stderr) if hasattr(self, "_bwrap") else ():
-            if stream is not None:
-                stream.close()
 
 
 def _readable(descriptors: Sequence[int], timeout_s: float) -> list[int]:
@@ -236,6 +266,11 @@ def _readable(descriptors: Sequence[int], timeout_s: float) -> list[int]:
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
     return [descriptor for descriptor, _ in poll.poll(max(0.0, timeout_s) * 1000)]
+
+
+def _is_guard(pid: int) -> bool:
+    found = stat_fields(pid)
+    return found is not None and found[0] == GUARD_COMM
 
 
 def _lives(pid: int) -> bool:

@@ -1,7 +1,10 @@
 """The three short shell scripts that stand between bwrap and the command.
 
-They use only what POSIX sh has, descriptors of one digit (dash knows no others), and `cat`, `env`, `prlimit` and
-`setpriv`.
+They use only what POSIX sh has, descriptors of one digit (dash knows no others), and `env`, `prlimit` and `setpriv`.
+
+Process 1 and the keeper end up as a copy of `cat` that nobody may read, only execute. The kernel protects a process of
+an unreadable program from others of the same uid: without that, an ordinary user's command could open the guard pipe
+for writing through /proc/1/fd and so live on after the host.
 
 Arguments and names: `$1` of each script is the next script, so nothing is quoted twice. Standard input of process 1 is
 the guard pipe, whose writing end only the host holds.
@@ -19,6 +22,9 @@ GATE: Final = f"{RUN}/firsthand-gate"
 """A link to the shell. A process that bears this name has not become the command yet."""
 GATE_COMM: Final = "firsthand-gate"
 """What the kernel calls a process that was started by `GATE`: 14 of at most 15 characters."""
+GUARD: Final = f"{RUN}/cat"
+"""The unreadable copy of `cat`."""
+GUARD_COMM: Final = "cat"
 GO: Final = f"{RUN}/go"
 READY: Final = b"firsthand-ready\n"
 """What the gate writes to standard output before anything else can."""
@@ -26,16 +32,16 @@ READY: Final = b"firsthand-ready\n"
 # Process 1. Ignoring SIGCHLD makes the kernel collect orphans, so that they can't pile up (`trap '' CHLD` has no effect
 # in dash); the keeper was started before that and does not inherit it. A background command has /dev/null for stdin,
 # hence the copy of the guard pipe as descriptor 3.
-_INIT: Final = """keeper=$1 gate=$2; shift 2
+_INIT: Final = f"""keeper=$1 gate=$2; shift 2
 exec 3<&0
 /usr/bin/sh -c "$keeper" keeper "$gate" "$@" &
-exec env --ignore-signal=CHLD cat <&3 3<&- >/dev/null 2>&1
+exec env --ignore-signal=CHLD {GUARD} <&3 3<&- >/dev/null 2>&1
 """
 
 # The keeper. It never waits for its child: the host reads the status from the zombie.
 _KEEPER: Final = """gate=$1; shift
 {become} env --default-signal=INT,QUIT,PIPE {gate_path} -c "$gate" {gate_name} "$@" 3<&- &
-exec cat <&3 3<&- >/dev/null 2>&1
+exec {guard} <&3 3<&- >/dev/null 2>&1
 """
 
 # The gate. It enters the working folder, which only the dropped uid may. The go pipe gives one line, or the end of file
@@ -65,7 +71,7 @@ def command_line(argv: tuple[str, ...], *, cwd: str, limits: Limits, drop_to: in
             f" setpriv --reuid={drop_to} --regid={drop_to} --clear-groups --bounding-set=-all --inh-caps=-all"
             " --no-new-privs --"
         )
-    keeper = _KEEPER.format(become=become, gate_path=GATE, gate_name=GATE_COMM)
+    keeper = _KEEPER.format(become=become, gate_path=GATE, gate_name=GATE_COMM, guard=GUARD)
     return ["/usr/bin/sh", "-c", _INIT, f"firsthand-{token}", keeper, _GATE, cwd, *argv]
 
 
