@@ -542,6 +542,17 @@ class TestUnconfinableWorkspaces:
         assert f"ROOT_0={tmp_path}/tools/node" in lines
         assert f"LINK_0={tmp_path}/short" in lines
 
+    def test_a_copy_and_a_private_folder_behind_a_link_are_resolved(self, place: Place, tmp_path: Path) -> None:
+        """As /var and /tmp are links on macOS: only the resolved spelling would match, so only that one is used."""
+        (tmp_path / "var").symlink_to(tmp_path)
+        place.workspace = replace(place.workspace, copy=tmp_path / "var" / "copy", private=tmp_path / "var" / "private")
+        result = place.enclosure().run(place.sh('pwd -P; echo "$HOME"; echo "$TMPDIR"; d=$(mktemp -d) && rm -r "$d"'))
+        assert result.outcome.exit_code == 0
+        assert all(line.startswith(f"{tmp_path}/") for line in result.stdout.data.decode().split())
+        assert "/var/" not in result.stdout.data.decode()
+        place.enclosure().rewrite("made", b"x", 0o644)
+        assert (tmp_path / "copy" / "made").read_bytes() == b"x"
+
     def test_no_inherited_descriptor(self, place: Place, tmp_path: Path) -> None:
         """No descriptor of the host reaches the command, not even one that is marked inheritable."""
         listener = socket.socket(socket.AF_UNIX)
