@@ -14,7 +14,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pydantic import BaseModel
 
-from evidence.builder import check_evidence, mutate_evidence, review_evidence, tool_less_evidence
+from evidence.builder import check_evidence, mutate_evidence
+from evidence.reviews import review_evidence, tool_less_evidence
 from evidence.vectors import FOLDER, published_key
 from firsthand import records
 from firsthand.evidence import EVIDENCE_TYPE, SealedFile, digest_of, seal

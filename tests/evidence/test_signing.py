@@ -17,7 +17,8 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined] # it lacks the re-export's mark
 
-from evidence.builder import FILES, canonical, check_evidence, digest, entry, mutate_evidence, review_evidence
+from evidence.builder import FILES, canonical, check_evidence, digest, entry, mutate_evidence
+from evidence.reviews import review_evidence
 from evidence.vectors import STRANGER_TEXT, published_key
 from firsthand.evidence import PublicKey, pre_authentication_encoding, seal
 from firsthand.records import Manifest

@@ -11,15 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evidence.builder import (
-    check_evidence,
-    forged,
-    interleaved_evidence,
-    mutate_evidence,
-    rebind,
-    reseal,
-    review_evidence,
-)
+from evidence.builder import check_evidence, forged, interleaved_evidence, mutate_evidence, rebind, reseal
+from evidence.reviews import review_evidence
 from evidence.vectors import published_key
 from firsthand.evidence import seal, verify
 from firsthand.records import Evidence

@@ -29,10 +29,9 @@ from evidence.builder import (
     mutate_evidence,
     rebind,
     reseal,
-    review_evidence,
     run,
-    tool_less_evidence,
 )
+from evidence.reviews import review_evidence, tool_less_evidence
 from firsthand.evidence import SigningKey, seal
 from firsthand.evidence.keys import parse_signing_key, private_pem
 from firsthand.records import Evidence, Manifest
