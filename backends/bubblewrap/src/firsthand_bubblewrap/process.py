@@ -19,6 +19,7 @@ from firsthand_bubblewrap.script import GATE_COMM, GUARD_COMM, READY
 from firsthand_bubblewrap.watch import children_of, stat_fields
 
 _START_S: Final = 10.0
+_LOOK_S: Final = 0.2
 _END_S: Final = 1.5
 
 
@@ -209,9 +210,10 @@ class Sandbox:
         deadline = time.monotonic() + _START_S
         said = errors = b""
         while len(said) < len(READY):
-            readable = _readable([self.stdout, self.stderr], deadline - time.monotonic())
-            if not readable:
-                raise StartError(f"not ready after {_START_S:.0f} s; it said: {_text(errors)}")
+            remaining = deadline - time.monotonic()
+            readable = _readable([self.stdout, self.stderr], min(remaining, _LOOK_S))
+            if not readable and (remaining <= 0 or self._gate_ended()):
+                raise StartError(_text(errors) or f"not ready after {_START_S:.0f} s")
             if self.stderr in readable:
                 errors += os.read(self.stderr, 4096)
             if self.stdout in readable:
@@ -236,6 +238,15 @@ class Sandbox:
             if time.monotonic() > deadline:
                 raise StartError("process 1 and the keeper did not become the guard")
             os.sched_yield()
+
+    def _gate_ended(self) -> bool:
+        """Whether what should become the gate has ended without a word, while process 1 and the keeper live on."""
+        for init in children_of(self._bwrap.pid):
+            for keeper in children_of(init):
+                gates = [stat_fields(pid) for pid in children_of(keeper)]
+                if gates and all(gate is None or gate[1][0] in "ZX" for gate in gates):
+                    return True
+        return False
 
     def _rest_of_stderr(self, deadline: float) -> bytes:
         rest = b""
