@@ -7,7 +7,7 @@ runs is checked, so that a dropped, reordered, borrowed or widened record shows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from firsthand.canonical import canonical_digest
@@ -30,10 +30,29 @@ _CODE: Final = "evidence_invalid"
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where one run stands among those of its lane.
+
+    Attributes:
+        latest_unmodified: number of the latest unmodified run of the same check before it; None when there is none.
+        slowest_ms: longest of these unmodified runs; 0 when there is none.
+        following: number of the next run in the lane, of whatever check; None when there is none.
+    """
+
+    latest_unmodified: int | None
+    slowest_ms: int
+    following: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunIndex:
-    """The runs of one evidence by number, and its tables of test names by digest."""
+    """The runs of one evidence by number, their places, and its tables of test names by digest.
+
+    Made in one pass: evidence may hold thousands of runs, and a search for each of them would take minutes.
+    """
 
     runs: Mapping[int, CheckRun]
+    places: Mapping[int, Place]
     names: Mapping[str, TestNames]
 
     @classmethod
@@ -42,11 +61,30 @@ class RunIndex:
         runs: dict[int, CheckRun] = {}
         for run in evidence.runs:
             runs.setdefault(run.run, run)
-        return cls(runs=runs, names={table.digest: table for table in evidence.test_names})
+        return cls(runs=runs, places=_places(runs), names={table.digest: table for table in evidence.test_names})
 
     def get(self, number: int | None) -> CheckRun | None:
         """The run of that number, or None."""
         return None if number is None else self.runs.get(number)
+
+
+def _places(runs: Mapping[int, CheckRun]) -> dict[int, Place]:
+    latest: dict[tuple[int, str], int] = {}
+    slowest_ms: dict[tuple[int, str], int] = {}
+    following: dict[int, int] = {}
+    before_in_lane: dict[int, int] = {}
+    found: dict[int, Place] = {}
+    for number in sorted(runs):
+        run = runs[number]
+        key = (run.lane, run.check_id)
+        if run.lane in before_in_lane:
+            following[before_in_lane[run.lane]] = number
+        before_in_lane[run.lane] = number
+        found[number] = Place(latest.get(key), slowest_ms.get(key, 0), None)
+        if is_unmodified(run):
+            latest[key] = number
+            slowest_ms[key] = max(slowest_ms.get(key, 0), run.command.outcome.duration_ms)
+    return {number: replace(place, following=following.get(number)) for number, place in found.items()}
 
 
 def record_problems(evidence: Evidence, facts: DefinitionFacts) -> tuple[Problem, ...]:
@@ -146,7 +184,7 @@ def _mutation_problems(evidence: Evidence, facts: DefinitionFacts, index: RunInd
         control = controls.get((mutation.mutation.check, mutation.mutation.path))
         yield from _verdict_problems(mutation, where, evidence, index, control)
         yield from _application_problems(mutation, where, evidence, facts)
-        yield from _sequence_problems(mutation, where, evidence, facts, index)
+        yield from _sequence_problems(mutation, where, facts, index)
     for position, run in enumerate(evidence.runs):
         if run.purpose == "mutated" and run.run not in mutated_numbers:
             yield Problem(_CODE, f"runs[{position}]", "a mutated run that no mutation refers to")
@@ -215,27 +253,23 @@ def _application_problems(
         yield Problem(_CODE, f"{where}.offsetBytes", "old does not fit into the file at this place")
 
 
-def _sequence_problems(
-    mutation: MutationRun, where: str, evidence: Evidence, facts: DefinitionFacts, index: RunIndex
-) -> Iterator[Problem]:
+def _sequence_problems(mutation: MutationRun, where: str, facts: DefinitionFacts, index: RunIndex) -> Iterator[Problem]:
     mutated = index.get(mutation.mutated)
     if mutation.mutated is None or mutated is None:
         if mutation.mutated is not None:
             yield Problem(_CODE, f"{where}.mutated", "no such run")
         return
-    lane = [run for run in evidence.runs if run.lane == mutation.lane and run.check_id == mutation.mutation.check]
-    earlier = [run for run in lane if is_unmodified(run) and run.run < mutated.run]
-    if mutated not in lane or mutated.purpose != "mutated":
+    place = index.places[mutated.run]
+    if (mutated.lane, mutated.check_id, mutated.purpose) != (mutation.lane, mutation.mutation.check, "mutated"):
         yield Problem(_CODE, f"{where}.mutated", "not a mutated run of this check in this lane")
-    if mutation.before != (earlier[-1].run if earlier else None):
+    if mutation.before != place.latest_unmodified:
         yield Problem(_CODE, f"{where}.before", "not the latest unmodified run of this check in this lane")
-    following = next((run for run in evidence.runs if run.lane == mutation.lane and run.run > mutated.run), None)
     if mutation.after is not None:
         after = index.get(mutation.after)
-        if after is None or after is not following or after.purpose != "restored" or after not in lane:
+        fits = after is not None and (after.purpose, after.check_id) == ("restored", mutation.mutation.check)
+        if not fits or mutation.after != place.following:
             yield Problem(_CODE, f"{where}.after", "not the run on the restored files that follows in this lane")
-    slowest_ms = max((run.command.outcome.duration_ms for run in earlier), default=0)
-    if mutation.deadline_ms != mutated_deadline_ms(facts.timeout_ms, slowest_ms):
+    if mutation.deadline_ms != mutated_deadline_ms(facts.timeout_ms, place.slowest_ms):
         yield Problem(_CODE, f"{where}.deadlineMs", "not the deadline that the earlier runs make")
 
 

@@ -37,11 +37,17 @@ def voids(run: CheckRun, catch: MutationRun) -> bool:
 
 def standing_catches(mutations: Iterable[MutationRun], runs: Iterable[CheckRun]) -> tuple[MutationRun, ...]:
     """The `detected` mutations that no later run has taken back, in their order."""
-    red = [run for run in runs if is_unmodified(run) and run.status != "passed"]
+    latest_red: dict[str, CheckRun] = {}
+    for run in runs:
+        if is_unmodified(run) and run.status != "passed":
+            latest = latest_red.setdefault(run.check_id, run)
+            latest_red[run.check_id] = run if run.run > latest.run else latest
+    # The latest red run of a check voids whatever an earlier one does.
     return tuple(
         mutation
         for mutation in mutations
-        if mutation.verdict == "detected" and not any(voids(run, mutation) for run in red)
+        if mutation.verdict == "detected"
+        and (mutation.mutation.check not in latest_red or not voids(latest_red[mutation.mutation.check], mutation))
     )
 
 
