@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from firsthand.canonical import JSONValue
 from firsthand.cli.commands.verify import TRUSTED
-from firsthand.cli.output import answers, lines, print_json
+from firsthand.cli.output import diagnostics, lines, print_json
 from firsthand.evidence.keyfiles import load_public_key, new_key, show_key, trust_key
 from firsthand.evidence.keys import PublicKey
 from firsthand.residues import StateDirectory
@@ -37,8 +38,9 @@ def _show(key: PublicKey, *, as_json: bool, file: Path | None = None) -> None:
             answer["file"] = str(file)
         print_json(answer)
         return
-    console = answers()
-    console.print(lines(key.pem.rstrip()))
+    # Standard output carries the key alone, so that it can go straight into a file.
+    sys.stdout.write(key.pem)
+    console = diagnostics()
     console.print(lines(f"key id: {key.key_id}"))
     if file is not None:
         console.print(lines(f"file: {file}"))

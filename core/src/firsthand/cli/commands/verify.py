@@ -18,7 +18,7 @@ TRUSTED = "trusted-keys"
 
 def run(evidence: Path, root: Path | None, keys: list[Path], state: Path | None, *, as_json: bool) -> None:
     """Verify, show, end with 0 only for evidence that is valid and, with a root, fresh."""
-    found = verify(read_sealed(evidence), trusted_keys=_keys(keys, state), root=root)
+    found = verify(read_sealed(evidence), trusted_keys=_keys(keys, state), root=root, require_signature=bool(keys))
     if as_json:
         print_json(found.as_json())
     else:
