@@ -4,8 +4,10 @@ import dataclasses
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 
 from firsthand.residues.identity import ProcessIdentity, identify
 from firsthand.residues.search import Traces
-from firsthand.residues.survivors import end_survivors, find_survivors
+from firsthand.residues.survivors import Handle, end_survivors, find_survivors
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 TOKEN = secrets.token_hex(16)
@@ -204,3 +206,23 @@ def test_those_that_lead_to_the_others_come_last(sleeper: Any) -> None:
     end_survivors(Traces(tokens=(token,)), timeout_s=10)
     assert leader.wait(10) == -9
     leader.stdout.close()
+
+
+@pytest.mark.parametrize("change", [{}, {"start": "1"}])
+def test_without_a_process_descriptor_the_whole_group_goes_and_a_stranger_stays(
+    sleeper: Any, change: dict[str, Any]
+) -> None:
+    """What kernels without pidfd get; on Linux too, so that it is tried where the tests run."""
+    leader = sleeper("import os, time; pid = os.fork(); print(pid, flush=True); time.sleep(600)", program=RUN_ARGUMENT)
+    child = int(leader.stdout.readline())
+    handle = Handle(dataclasses.replace(identity_of(leader), **change), pidfd=None)
+    if change:
+        with pytest.raises(ProcessLookupError):
+            handle.send(signal.SIGKILL)
+        assert leader.poll() is None
+        return
+    kin = identify(child)
+    assert kin is not None
+    handle.send(signal.SIGKILL)
+    assert leader.wait(10) == -9
+    assert Handle(kin, pidfd=None).wait(time.monotonic() + 10)

@@ -134,13 +134,18 @@ def test_a_session_that_a_crash_cut_short_is_cleared(state: StateDirectory, stag
     assert os.listdir(state.sessions) == []
 
 
-def test_what_is_not_ours_is_told_and_left(state: StateDirectory) -> None:
+def test_what_is_not_ours_is_told_and_left(state: StateDirectory, tmp_path: Path) -> None:
     (state.sessions / "notes").mkdir()
     (state.sessions / "notes" / "lock").touch()
     (state.sessions / "0123456789abcdef").write_text("a file where a session would be")
-    assert kinds(list_residues(state)) == [("entry", "unknown")]
-    assert kinds(sweep(state, clean_kept=True)) == [("entry", "unknown")]
-    assert sorted(os.listdir(state.sessions)) == ["0123456789abcdef", "notes"]
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("x")
+    (state.sessions / "fedcba9876543210").symlink_to(outside)
+    assert kinds(list_residues(state)) == [("entry", "unknown")] * 3
+    assert kinds(sweep(state, clean_kept=True)) == [("entry", "unknown")] * 3
+    assert sorted(os.listdir(state.sessions)) == ["0123456789abcdef", "fedcba9876543210", "notes"]
+    assert os.listdir(outside) == ["file"]
 
 
 @pytest.mark.parametrize("target", ["credential", "folder above it"])

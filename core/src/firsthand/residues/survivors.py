@@ -92,7 +92,7 @@ def _kill_all(survivors: Iterable[ProcessIdentity], deadline: float) -> dict[Pro
     """Kill and wait; the problem of each that did not end."""
     problems: dict[ProcessIdentity, str] = {}
     with contextlib.ExitStack() as stack:
-        waiting: list[_Handle] = []
+        waiting: list[Handle] = []
         for process in survivors:
             handle = stack.enter_context(_handle(process))
             if handle is None:
@@ -112,19 +112,31 @@ def _kill_all(survivors: Iterable[ProcessIdentity], deadline: float) -> dict[Pro
 
 
 @dataclass(frozen=True, slots=True)
-class _Handle:
+class Handle:
     """A hold on one process."""
 
     process: ProcessIdentity
     pidfd: int | None
 
     def send(self, number: signal.Signals) -> None:
+        """Send a signal to this very process.
+
+        Raises:
+            ProcessLookupError: it is gone.
+            PermissionError: this user may not signal it.
+        """
         if self.pidfd is not None:
             signal.pidfd_send_signal(self.pidfd, number)
-        elif is_alive(self.process):
+        elif not is_alive(self.process):
+            raise ProcessLookupError
+        elif os.name == "posix" and os.getpgid(self.process.pid) == self.process.pid:
+            # Where nothing else shows its kin, the group that it leads goes with it.
+            os.killpg(self.process.pid, number)
+        else:
             os.kill(self.process.pid, number)
 
     def wait(self, deadline: float) -> bool:
+        """Wait for its end, until a moment of the monotonic clock; whether it has ended."""
         if self.pidfd is not None:
             return _ended(self.pidfd, max(0.0, deadline - time.monotonic()))
         while is_alive(self.process):
@@ -135,7 +147,7 @@ class _Handle:
 
 
 @contextlib.contextmanager
-def _handle(process: ProcessIdentity) -> Iterator[_Handle | None]:
+def _handle(process: ProcessIdentity) -> Iterator[Handle | None]:
     """Take hold of a process; None when it is gone or another has its pid."""
     pidfd: int | None = None
     try:
@@ -147,7 +159,7 @@ def _handle(process: ProcessIdentity) -> Iterator[_Handle | None]:
         pidfd = None  # a kernel without pidfd, or one that forbids it
     try:
         # Identified after the descriptor was opened: it can't move to another process any more.
-        yield _Handle(process, pidfd) if identify(process.pid) == process else None
+        yield Handle(process, pidfd) if identify(process.pid) == process else None
     finally:
         if pidfd is not None:
             os.close(pidfd)

@@ -51,10 +51,10 @@ def sweep(state: StateDirectory, *, clean_kept: bool, timeout_s: float = END_TIM
     """
     found: list[Residue] = []
     for name in _names(state):
-        if _ID.fullmatch(name) is None:
-            found.append(Residue("entry", str(state.sessions / name), name, "unknown", _FOREIGN))
-            continue
         folder = state.sessions / name
+        if not _is_session(folder):
+            found.append(Residue("entry", str(folder), name, "unknown", _FOREIGN))
+            continue
         with _claimed(state, folder) as claimed:
             if claimed:
                 found += clear(state, folder, clean_kept=clean_kept, timeout_s=timeout_s)
@@ -70,7 +70,7 @@ def list_residues(state: StateDirectory) -> list[Residue]:
     found: list[Residue] = []
     for name in _names(state):
         folder = state.sessions / name
-        if _ID.fullmatch(name) is None:
+        if not _is_session(folder):
             found.append(Residue("entry", str(folder), name, "unknown", _FOREIGN))
         elif _is_dead(state, folder):
             found += _list_session(folder)
@@ -95,6 +95,12 @@ def _list_session(folder: Path) -> list[Residue]:
         else:
             found.append(Residue("kept", str(tree), session, "kept", reason))
     return found or [Residue("session", str(folder), session, "left", "an empty session")]
+
+
+def _is_session(folder: Path) -> bool:
+    if _ID.fullmatch(folder.name) is None or folder.is_symlink():
+        return False
+    return folder.is_dir() or not folder.exists()  # it may be gone since it was listed
 
 
 def _names(state: StateDirectory) -> list[str]:
@@ -126,8 +132,8 @@ def _try_claim(state: StateDirectory, folder: Path) -> int | None:
     with state.lock():
         try:
             return try_lock(folder / LOCK)
-        except (FileNotFoundError, NotADirectoryError):
-            return None  # cleared since it was listed, or a file in a session's place
+        except FileNotFoundError:
+            return None  # cleared since it was listed
 
 
 def _is_dead(state: StateDirectory, folder: Path) -> bool:
@@ -136,8 +142,6 @@ def _is_dead(state: StateDirectory, folder: Path) -> bool:
             lock = try_lock(folder / LOCK, create=False)
         except FileNotFoundError:
             return folder.is_dir()  # a crash came between the folder and its lock
-        except NotADirectoryError:
-            return False
     if lock is None:
         return False
     os.close(lock)
