@@ -59,7 +59,7 @@ def kill_child(order: dict[str, Any]) -> str:  # noqa: ARG001 - every attempt is
 
 def fresh_program(order: dict[str, Any]) -> str:
     """Copy a program to TMPDIR and run it there."""
-    path = os.path.join(os.environ["TMPDIR"], "fresh-program")
+    path = os.path.join(os.environ["TMPDIR"], f"fresh-program-{os.getpid()}")
     shutil.copyfile(order["program"], path)
     os.chmod(path, 0o700)
     child = os.fork()
@@ -69,6 +69,7 @@ def fresh_program(order: dict[str, Any]) -> str:
         finally:
             os._exit(126)
     _, status = os.waitpid(child, 0)
+    os.unlink(path)
     return str(os.waitstatus_to_exitcode(status))
 
 

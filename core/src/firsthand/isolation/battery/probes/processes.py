@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from firsthand.isolation.battery import traces
 from firsthand.isolation.battery.bench import Bench, Ran
 from firsthand.isolation.battery.judge import stopped
 from firsthand.isolation.battery.probe import (
@@ -184,7 +187,7 @@ def _deadline(bench: Bench) -> Finding:
 def _previous(bench: Bench) -> Finding:
     """What one command leaves in HOME, TMPDIR and shared memory, the next one must not see."""
     places = [place for place in _LEAVINGS if place.startswith("$") or os.path.isdir(place)]
-    name = f"left-{bench.stage.nonce}"
+    name = traces.fresh_name()
     leave = {"id": "leave", "call": "files.leave", "places": places, "name": name}
     find = {"id": "find", "call": "files.find", "places": places, "name": name}
     # The control leaves its file in its own folder only, which goes with the battery.
@@ -193,6 +196,7 @@ def _previous(bench: Bench) -> Finding:
     control = "worked" if outside.get("find", {}).get("saw") == '["$HOME", "$TMPDIR"]' else "did not work"
     first = bench.run_calls("leave", [leave], timeout_s=_PATIENCE_S).lines.get("leave", {})
     second = bench.run_calls("find", [find], timeout_s=_PATIENCE_S).lines.get("find", {})
+    _take_away(name)
     if not first.get("did") or not second.get("did"):
         return Finding(
             "not-run", f"first: {first.get('errno', 'left')}; second: {second.get('errno', 'no report')}", control
@@ -200,6 +204,13 @@ def _previous(bench: Bench) -> Finding:
     if second["saw"] != "[]":
         return Finding("failed", f"still seen in {second['saw']}", control)
     return Finding("passed" if control == "worked" else "no-control", "seen nowhere", control)
+
+
+def _take_away(name: str) -> None:
+    """What a leaky backend let a command leave on the host."""
+    for place in ("/dev/shm", "/tmp", os.path.expanduser("~"), tempfile.gettempdir()):  # noqa: S108 - as above
+        with suppress(OSError):
+            os.unlink(os.path.join(place, name))
 
 
 def _group(probe: str, question: str, *attempts: Attempt) -> Probe:
