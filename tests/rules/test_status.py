@@ -82,11 +82,12 @@ def test_a_plain_exit_code_counts_nothing() -> None:
 
 def outcomes() -> st.SearchStrategy[Outcome]:
     def build(kind: OutcomeKind, code: int, cleanup: Cleanup, limit: LimitName) -> Outcome:
-        fields: dict[str, Any] = {
+        by_kind: dict[str, dict[str, Any]] = {
             "exited": {"exit_code": code},
             "signalled": {"signal": code},
             "output-limit": {"limit": limit},
-        }.get(kind, {})
+        }
+        fields = by_kind.get(kind, {})
         return Outcome(kind=kind, cleanup=cleanup, duration_ms=1, **fields)
 
     return st.builds(

@@ -9,25 +9,29 @@ from typing import Final
 from firsthand.checks.counting.tally import SingleTest, TestState
 
 _NOISE: Final = re.compile(r"\s*(?:===|---|PASS\b|FAIL\b|ok\b|exit status|panic: .*\[recovered\])")
+_CRASHES: Final = ("panic: ", "fatal error: ", "signal: ")
 _STATES: Final[dict[str, TestState]] = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
-def read_go_events(stdout: bytes) -> tuple[list[SingleTest], bool, bool]:
-    """The tests, whether every package and test came to its end, and whether there were any events at all.
+def read_go_events(stdout: bytes) -> tuple[list[SingleTest], bool]:
+    """The tests, and whether every package and test came to its end.
 
-    A package that passed without running a test, and does not say that it has none, ended before its tests did.
+    A package that passed without running a test, and does not say that it has none, ended before its tests did. One
+    that panicked took the tests after the panic with it.
     """
     ended: dict[tuple[str, str], TestState] = {}
     begun: set[tuple[str, str]] = set()
     packages: dict[str, str] = {}
     said: dict[tuple[str, str], str] = {}
     empty: set[str] = set()
+    crashed = False
     for line in stdout.split(b"\n"):
         event = _parse(line)
         if event is None:
             continue
         action, package, test, output = event
         key = (package, test)
+        crashed = crashed or (action == "output" and output.startswith(_CRASHES))
         if not test:
             packages[package] = action if action in _STATES else packages.get(package, "")
             if "no test files" in output or "no tests to run" in output:
@@ -45,7 +49,7 @@ def read_go_events(stdout: bytes) -> tuple[list[SingleTest], bool, bool]:
     tested = {package for package, _ in ended}
     silent = any(state == "pass" and package not in tested | empty for package, state in packages.items())
     complete = bool(packages) and all(packages.values()) and begun <= ended.keys() and not silent
-    return tests, complete, bool(packages)
+    return tests, complete and not crashed
 
 
 def _parse(line: bytes) -> tuple[str, str, str, str] | None:

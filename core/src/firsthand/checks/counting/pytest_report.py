@@ -39,7 +39,7 @@ def read_junit(data: bytes) -> tuple[list[SingleTest], bool]:
         if error.code in _TRUNCATED:
             return reader.tests, False
         raise UnreadableReportError(f"not XML: {error}") from error
-    return reader.tests, True
+    return reader.tests, not reader.unfinished
 
 
 class _Reader:
@@ -47,6 +47,8 @@ class _Reader:
 
     def __init__(self) -> None:
         self.tests: list[SingleTest] = []
+        # pytest writes a case without a name where a test ended the session before it had a result.
+        self.unfinished = False
         self._depth = 0
         self._name: str | None = None
         self._state: TestState = "passed"
@@ -70,7 +72,10 @@ class _Reader:
     def end(self, tag: str) -> None:
         self._depth -= 1
         if tag == "testcase" and self._name is not None:
-            self.tests.append(SingleTest(self._name, self._state, self._message))
+            if self._name:
+                self.tests.append(SingleTest(self._name, self._state, self._message))
+            else:
+                self.unfinished = True
             self._name = None
 
 

@@ -33,6 +33,7 @@ _CARGO_RESULT: Final = re.compile(
 _CARGO_TEST: Final = re.compile(
     r"^test (\S[^\n]*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:,[^\n]*)?$", re.MULTILINE
 )
+_CARGO_LINE: Final = re.compile(r" \(line \d+\)")
 _CARGO_PANIC: Final = re.compile(
     r"^---- (\S[^\n]*?) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -112,11 +113,12 @@ def read_cargo(stdout: bytes) -> Counted | None:
     tests: list[SingleTest] = []
     times: Counter[str] = Counter()
     for found in _CARGO_TEST.finditer(text):
-        name = found.group(1)
+        # Where a documentation test stands is an accident: any edit above it moves it.
+        name = _CARGO_LINE.sub("", found.group(1))
         times[name] += 1
-        # Two binaries may hold tests of one name; cargo runs them in a fixed order.
+        # Several tests may share a name (in two binaries, in one item's documentation); their order is fixed.
         shown = name if times[name] == 1 else f"{name} ({times[name]})"
-        tests.append(SingleTest(shown, states[found.group(2)], messages.get(name, "")))
+        tests.append(SingleTest(shown, states[found.group(2)], messages.get(found.group(1), "")))
     # With --nocapture or --quiet not every test has a line of its own; then only the counts are known.
     if len({test.name for test in tests}) == passed + failed + skipped:
         return tally("summary", tests, complete=complete)

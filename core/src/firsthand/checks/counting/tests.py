@@ -14,7 +14,7 @@ from firsthand.checks.counting.summary import read_cargo, read_node, read_pytest
 from firsthand.checks.counting.tally import Counted, UnreadableReportError, silent, tally
 from firsthand.records import RunnerName
 
-_PYTEST_EXIT: Final = re.compile(rb"^!+ _pytest\.outcomes\.Exit: .*!+\r?$|^!+ KeyboardInterrupt !+\r?$", re.MULTILINE)
+_PYTEST_EXIT: Final = re.compile(rb"^!+ _pytest\.outcomes\.Exit\b.*!+\r?$|^!+ KeyboardInterrupt !+\r?$", re.MULTILINE)
 
 
 def count_tests(
@@ -68,7 +68,7 @@ def _count(  # noqa: PLR0911 # one return a runner and kind of source
             tests, complete = read_events(report)
             return tally("report", tests, complete=complete)
         case "go-test":
-            tests, complete, _ = read_go_events(stdout)
+            tests, complete = read_go_events(stdout)
             return tally("report", tests, complete=complete)
         case "unittest":
             return read_unittest(stdout, stderr) or silent("summary")
