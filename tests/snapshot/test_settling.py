@@ -32,11 +32,12 @@ DEEDS = st.lists(
 
 def do(root: Path, deed: str, one: str, other: str, mode: int) -> None:
     path, second = root / one, root / other
-    if deed == "write":
-        path.write_bytes(b"written")
-    elif deed == "append":
-        with path.open("ab") as stream:
-            stream.write(b"more")
+    if deed in ("write", "append"):
+        # Without waiting: a pipe that an earlier deed made has no reader.
+        how = os.O_TRUNC if deed == "write" else os.O_APPEND
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | how, 0o644)
+        os.write(fd, b"written")
+        os.close(fd)
     elif deed == "mkdir":
         path.mkdir()
     elif deed == "symlink":
