@@ -18,6 +18,7 @@ SCHEMA_NAME: Final = "firsthand.schema.json"
 _REQUIREMENTS: Final = ("REQUIREMENTS.md", "SPEC.md", "README.md", "README.rst", "README")
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md")
 _IMPLEMENTATION: Final = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".go", ".rs")
+_BUILD_SCRIPTS: Final = ("setup.py", "noxfile.py", "tasks.py", "build.rs", "gulpfile.js", "Gruntfile.js")
 _TIMEOUT_MS: Final = 120_000
 
 
@@ -60,7 +61,10 @@ def draft(root: Path, environment: Mapping[str, str], *, runtime: str, root_fiel
     mutation_paths = [
         path
         for path in files
-        if path.endswith(_IMPLEMENTATION) and path.endswith(endings) and mutation_fault(path) is None
+        if path.endswith(_IMPLEMENTATION)
+        and path.endswith(endings)
+        and mutation_fault(path) is None
+        and path.rpartition("/")[2] not in _BUILD_SCRIPTS
     ]
     verification: dict[str, JSONValue] = {
         "files": list[JSONValue](files),
