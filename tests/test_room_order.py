@@ -59,7 +59,8 @@ def sources() -> Iterator[tuple[str, str, Path]]:
     Python files in a folder that is no package are data, such as a sample project.
     """
     for path in sorted(HOUSE.rglob("*.py")):
-        if not (path.parent / "__init__.py").exists():
+        above = path.relative_to(HOUSE).parents
+        if not all((HOUSE / folder / "__init__.py").exists() for folder in above):
             continue
         parts = path.relative_to(HOUSE).with_suffix("").parts
         if parts == ("__init__",):
