@@ -208,3 +208,16 @@ def test_every_probe_says_what_it_asks() -> None:
     for probe in PROBES:
         assert probe.question.endswith(("?", ".)"))
         assert set(probe.weights) <= {"linux", "darwin"}
+
+
+def test_the_published_list_is_the_list() -> None:
+    page = Path(__file__).parents[3] / "docs" / "battery.md"
+    rows = [
+        [cell.strip() for cell in line.strip("|\n").split("|")]
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    assert rows == [
+        [f"`{probe.id}`", probe.question, probe.weights.get("linux", ""), probe.weights.get("darwin", "")]
+        for probe in PROBES
+    ]
