@@ -13,7 +13,7 @@ from firsthand.checks.lane import Executed, Lane
 from firsthand.checks.recorder import Recorder
 from firsthand.isolation.interface import Captured, Request, Result
 from firsthand.records import CheckRun, Command, Executable, Outcome, RunnerName, RunPurpose, TestCounts
-from firsthand.rules import check_status, is_unmodified
+from firsthand.rules import check_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,6 @@ def run_check(
         )
     build = partial(_record, lane, check, purpose, result, counted.tests if counted is not None else None)
     run = recorder.check_run(build, counted.names if counted is not None else None)
-    if is_unmodified(run):
-        lane.slowest_ms[check.id] = max(lane.slowest_ms.get(check.id, 0), result.outcome.duration_ms)
     _enter_void(lane, recorder)
     return run
 

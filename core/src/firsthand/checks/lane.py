@@ -64,14 +64,12 @@ class Lane(AbstractContextManager["Lane"]):
         number: its number in the evidence.
         copy_path: where the present working copy lies on the host.
         spoiled: why it takes no further command; None while it does.
-        slowest_ms: of each check, the longest run on unmodified files so far.
     """
 
     def __init__(self, ground: Ground, number: int) -> None:
         self.number = number
         self.copy_path = ground.folder
         self.spoiled: FirsthandError | None = None
-        self.slowest_ms: dict[str, int] = {}
         self._ground = ground
         self._generation = itertools.count()
         self._stack = ExitStack()

@@ -55,7 +55,7 @@ def _try_control(lane: Lane, check: PlacedCheck, path: str, original: bytes, rec
     try:
         try:
             lane.put(path, broken)
-            deadline_ms = mutated_deadline_ms(check.timeout_ms, lane.slowest_ms.get(check.id, 0))
+            deadline_ms = mutated_deadline_ms(check.timeout_ms, recorder.slowest_ms(lane.number, check.id))
             run = run_check(lane, check, recorder, purpose="control", deadline_ms=deadline_ms)
         except IsolationError:
             run = None

@@ -88,7 +88,9 @@ class Trials:
         if control_shows(course.control) is not None or self._stop(course):
             return
         # 3. Replace, and run the same check. Whatever comes of it, the bytes go back.
-        course.deadline_ms = mutated_deadline_ms(check.timeout_ms, self._lane.slowest_ms.get(check.id, 0))
+        course.deadline_ms = mutated_deadline_ms(
+            check.timeout_ms, self._recorder.slowest_ms(self._lane.number, check.id)
+        )
         try:
             self._lane.put(mutation.path, replacement.data)
             course.applied = True
