@@ -233,6 +233,17 @@ def test_a_refusal_names_the_field_of_the_definition(place: Place, sound: dict[s
     assert refused([str(place.state)]) == (first, "toolchain-contains-state")
 
 
+def test_a_machine_that_executes_nothing_need_not_have_them(place: Place, sound: dict[str, Any]) -> None:
+    def parse(toolchain: str) -> None:
+        sound["reviewVerification"]["toolchains"] = [toolchain]
+        parse_definition(json.dumps(sound).encode(), place.source, homes=[], executes=False)
+
+    parse("/nowhere/at/all")
+    for toolchain in ("relative", "/a/../b"):
+        with pytest.raises(DefinitionError):
+            parse(toolchain)
+
+
 def test_homes_come_from_the_environment_and_the_user_database(tmp_path: Path) -> None:
     homes = home_folders({"HOME": str(tmp_path)})
     assert homes[0] == tmp_path
