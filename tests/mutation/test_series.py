@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ import pytest
 
 from checks.wrapped import Wrapped, interrupt, lose_the_end
 from checks.yard import Yard, real_backend
+from firsthand.checks import run_check
 from firsthand.isolation.interface import Backend
 from firsthand.mutation import Controls, run_series
 from firsthand.records import Mutation, MutationRun
@@ -252,6 +254,50 @@ def test_a_cancelled_series_restores_and_records_every_mutation(yard: Make) -> N
     assert (results[1].mutated, results[1].after) == (5, None)
     assert results[2].before is None
     assert made.evidence("mutate").code == "mutation_inconclusive"
+
+
+def test_a_cancelled_series_ends_the_command_that_runs(yard: Make) -> None:
+    script = '. ./value.sh\ntest "$X" = 1 || { touch begun; exec sleep 60; }\n'
+    made = shell(yard, script=script)
+    begun = time.monotonic()
+    with made.lane() as lane:
+        results = run_series(
+            [Mutation(check="c", path="value.sh", old=old, new="X=9") for old in ("X=1", "Y=2")],
+            made.registered,
+            [lane],
+            controls=made.controls,
+            recorder=made.recorder,
+            cancelled=(lane.copy_path / "begun").exists,
+        )
+        # The lane was put right: its next command finds the frozen bytes and nothing else.
+        assert lane.spoiled is None
+        assert run_check(lane, made.checks["c"], made.recorder).status == "passed"
+    assert time.monotonic() - begun < 30
+    assert [result.cause for result in results] == ["cancelled", "cancelled"]
+    assert results[0].restored_sha256 == results[0].original_sha256
+    assert [run.purpose for run in made.kept.runs] == ["baseline", "control", "baseline"]
+    made.close("mutate")
+
+
+def test_a_cancelled_control_is_tried_again(yard: Make) -> None:
+    script = "grep -q firsthand value.sh && { touch begun; test -e /nowhere || sleep 3; }\n" + CHECK
+    made = shell(yard, script=script)
+    mutation = Mutation(check="c", path="value.sh", old="X=1", new="X=9")
+    with made.lane() as lane:
+        causes = [
+            run_series(
+                [mutation],
+                made.registered,
+                [lane],
+                controls=made.controls,
+                recorder=made.recorder,
+                cancelled=lambda: first and (lane.copy_path / "begun").exists(),  # noqa: B023 - called in this round
+            )[0].cause
+            for first in (True, False)
+        ]
+    assert causes == ["cancelled", "exit-code-only"]
+    assert len(made.kept.controls) == 1
+    made.close("mutate")
 
 
 def test_an_interrupt_between_replace_and_restore_discards_the_copy_and_says_so(yard: Make) -> None:

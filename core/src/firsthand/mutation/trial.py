@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from firsthand.canonical import sha256_hex
 from firsthand.checks import CleanupUnknownError, Lane, PlacedCheck, Recorder, Standing, run_check
 from firsthand.errors import FirsthandError
-from firsthand.isolation.interface import IsolationError
+from firsthand.isolation.interface import IsolationError, RunCancelledError
 from firsthand.mutation.controls import Controls
 from firsthand.mutation.replacement import Replacement
 from firsthand.records import CheckRun, Manifest, ManifestEntry, Mutation, MutationCause, MutationRun
@@ -84,7 +84,9 @@ class Trials:
         if course.before.status != "passed" or self._stop(course):
             return
         # 2. The file is what the check loads.
-        course.control = self._controls.run_of(self._lane, check, mutation.path, original, self._recorder)
+        course.control = self._controls.run_of(
+            self._lane, check, mutation.path, original, self._recorder, self._stopping
+        )
         if control_shows(course.control) is not None or self._stop(course):
             return
         # 3. Replace, and run the same check. Whatever comes of it, the bytes go back.
@@ -95,23 +97,35 @@ class Trials:
             self._lane.put(mutation.path, replacement.data)
             course.applied = True
             course.mutated = run_check(
-                self._lane, check, self._recorder, purpose="mutated", deadline_ms=course.deadline_ms
+                self._lane,
+                check,
+                self._recorder,
+                purpose="mutated",
+                deadline_ms=course.deadline_ms,
+                cancelled=self._stopping,
             )
-        except IsolationError as error:
+        except (IsolationError, RunCancelledError) as error:
             course.interruption = interruption_of(error)
         # 4. Exact bytes and mode; what stands is read back by the host.
         course.standing = self._lane.restore(mutation.path)
         if course.interruption is not None or self._stop(course):
             return
         # 5. Green again.
-        course.after = self._latest[check.id] = run_check(self._lane, check, self._recorder, purpose="restored")
+        course.after = self._latest[check.id] = run_check(
+            self._lane, check, self._recorder, purpose="restored", cancelled=self._stopping
+        )
 
     def _green(self, check: PlacedCheck) -> CheckRun:
         if check.id not in self._latest:
-            self._latest[check.id] = run_check(self._lane, check, self._recorder, purpose="baseline")
+            self._latest[check.id] = run_check(
+                self._lane, check, self._recorder, purpose="baseline", cancelled=self._stopping
+            )
         if self._lane.spoiled is not None:
             raise self._lane.spoiled
         return self._latest[check.id]
+
+    def _stopping(self) -> bool:
+        return self._reason_to_stop() is not None
 
     def _stop(self, course: _Course) -> bool:
         """Whether to go no further: the lane is spoiled (raised), or the series stops (a cause)."""
