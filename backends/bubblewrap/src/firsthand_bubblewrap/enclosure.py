@@ -36,8 +36,9 @@ _EXEC_FAILURES: Final = (126, 127)
 _REWRITE: Final = f"""set -eC
 umask 077
 cat {RUN}/content >"$1"
-chmod "$2" "$1"
-mv -fT -- "$1" "$3"
+chmod "$2" -- "$1" && mv -fT -- "$1" "$3" && exit
+rm -f -- "$1"
+exit 1
 """
 
 
@@ -103,8 +104,10 @@ class BubblewrapEnclosure:
         content = self._workspace.private / "run" / "content"
         content.write_bytes(data)
         content.chmod(0o644)
-        beside = f"{path}.{secrets.token_hex(8)}"
-        argv = ("/usr/bin/sh", "-c", _REWRITE, "rewrite", beside, f"{mode:04o}", path)
+        # No name may be taken for an option.
+        target = f"./{path}"
+        beside = f"{target}.{secrets.token_hex(8)}"
+        argv = ("/usr/bin/sh", "-c", _REWRITE, "rewrite", beside, f"{mode:04o}", target)
         try:
             result = self._run(Request(argv=argv, executable=argv[0], timeout_s=_REWRITE_S), self._limits)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Literal
 
 from firsthand import __version__
 from firsthand.engine.preparation import Prepared
+from firsthand.errors import UsageError
 from firsthand.evidence.keyfiles import load_signing_key
+from firsthand.evidence.keys import SigningKey
 from firsthand.evidence.package import package_digest
 from firsthand.evidence.sealing import digest_of, seal
 from firsthand.evidence.storing import write_sealed
@@ -31,25 +34,64 @@ class Sealed:
         return exit_status(self.evidence.code)
 
 
-def seal_session(prepared: Prepared, kind: Literal["check", "mutate"], out: Path | None, key: Path | None) -> Sealed:
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where evidence will go, and the key that will sign it; found usable before anything runs.
+
+    Attributes:
+        out: None for the state directory.
+        key: None for unsigned evidence.
+    """
+
+    out: Path | None
+    key: SigningKey | None
+
+
+def foresee(prepared: Prepared, out: Path | None, key: Path | None) -> Destination:
+    """Refuse what could not be sealed in the end, before time is spent on it.
+
+    Args:
+        prepared: the session.
+        out: where the evidence goes; None for the state directory.
+        key: a private key file.
+
+    Raises:
+        UsageError: something is at `out`, or its folder can't be written.
+        KeyFileError: the key can't be used.
+    """
+    signing_key = None if key is None else load_signing_key(key, source=prepared.definition.root)
+    if out is not None:
+        if os.path.lexists(out):
+            raise UsageError(
+                "something is there already; evidence is never written over",
+                where=str(out),
+                next_step="name another file with --out",
+            )
+        if not out.parent.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
+            raise UsageError(
+                "its folder does not exist or can't be written",
+                where=str(out),
+                next_step="name a file in a folder of yours",
+            )
+    return Destination(out, signing_key)
+
+
+def seal_session(prepared: Prepared, kind: Literal["check", "mutate"], destination: Destination) -> Sealed:
     """Conclude, seal, sign when a key is given, and store.
 
     Args:
         prepared: the session, after its last run.
         kind: what the evidence is about.
-        out: where it goes; None for the state directory.
-        key: a private key file.
+        destination: from `foresee`.
 
     Raises:
-        EvidenceError: it can't be stored, or something is there already.
-        KeyFileError: the key can't be used.
+        EvidenceError: it can't be stored, or something is there by now.
     """
-    signing_key = None if key is None else load_signing_key(key, source=prepared.definition.root)
     prepared.check_again()
     evidence = _evidence(prepared, kind)
-    raw = seal(evidence, signing_key)
+    raw = seal(evidence, destination.key)
     name = f"{evidence.run_id}-{kind}-{evidence.started_at.replace(':', '')}-{evidence.nonce[:8]}.json"
-    path = out if out is not None else prepared.state.evidence / name
+    path = destination.out if destination.out is not None else prepared.state.evidence / name
     write_sealed(path, raw)
     sealed = Sealed(evidence, path, digest_of(raw))
     prepared.observers.evidence_sealed(str(path), sealed.sha256)

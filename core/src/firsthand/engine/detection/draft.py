@@ -18,8 +18,9 @@ SCHEMA_NAME: Final = "firsthand.schema.json"
 _REQUIREMENTS: Final = ("REQUIREMENTS.md", "SPEC.md", "README.md", "README.rst", "README")
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md")
 _IMPLEMENTATION: Final = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".go", ".rs")
-_BUILD_SCRIPTS: Final = ("setup.py", "noxfile.py", "tasks.py", "build.rs", "gulpfile.js", "Gruntfile.js")
-_SET_UP: Final = re.compile(r"(^|/)(setup\.py|noxfile\.py|build\.rs|[^/]+\.config\.[cm]?[jt]s)$")
+_SET_UP: Final = re.compile(
+    r"(^|/)((setup|noxfile|tasks)\.py|build\.rs|(gulp|Grunt)file\.js|[^/]+\.config\.[cm]?[jt]s)$"
+)
 """Code that sets a project up and that no test exercises."""
 _TIMEOUT_MS: Final = 120_000
 
@@ -64,10 +65,7 @@ def draft(root: Path, environment: Mapping[str, str], *, runtime: str, root_fiel
     mutation_paths = [
         path
         for path in files
-        if path.endswith(_IMPLEMENTATION)
-        and path.endswith(endings)
-        and mutation_fault(path) is None
-        and path.rpartition("/")[2] not in _BUILD_SCRIPTS
+        if path.endswith(_IMPLEMENTATION) and path.endswith(endings) and mutation_fault(path) is None
     ]
     verification: dict[str, JSONValue] = {
         "files": list[JSONValue](files),
