@@ -10,10 +10,10 @@ from firsthand.checks import CleanupUnknownError, Lane, PlacedCheck, Recorder, S
 from firsthand.errors import FirsthandError
 from firsthand.isolation.interface import IsolationError, RunCancelledError
 from firsthand.mutation.controls import Controls
-from firsthand.mutation.replacement import Replacement
-from firsthand.records import CheckRun, Manifest, ManifestEntry, Mutation, MutationCause, MutationRun
+from firsthand.mutation.replacement import Replacement, replace_once
+from firsthand.records import CheckRun, ManifestEntry, Mutation, MutationCause, MutationRun
 from firsthand.rules import Restoration, control_shows, mutated_deadline_ms, mutation_verdict
-from firsthand.snapshot import CopyDriftError
+from firsthand.snapshot import CopyDriftError, Snapshot
 
 
 @dataclass
@@ -36,36 +36,38 @@ class Trials:
     def __init__(
         self,
         lane: Lane,
-        manifest: Manifest,
+        snapshot: Snapshot,
         controls: Controls,
         recorder: Recorder,
         reason_to_stop: Callable[[], MutationCause | None],
     ) -> None:
         self._lane = lane
-        self._manifest = manifest
+        self._snapshot = snapshot
         self._controls = controls
         self._recorder = recorder
         self._reason_to_stop = reason_to_stop
         self._latest: dict[str, CheckRun] = {}
 
-    def run(
-        self,
-        mutation: Mutation,
-        check: PlacedCheck,
-        original: bytes,
-        replacement: Replacement,
-        enter: Callable[[MutationRun], None],
-    ) -> None:
+    def run(self, mutation: Mutation, check: PlacedCheck, enter: Callable[[MutationRun], None]) -> None:
         """Try one mutation that applies, and give its record to `enter`, once, however the trial ends.
 
         Never raises for what happens to the lane: that is a cause of the record, and `lane.spoiled`. Anything else (an
         interrupt) is recorded as cancelled and passed on with the lane spoiled, since the mutation may still stand in
         its copy, which is discarded.
+
+        Raises:
+            KeyError: the path is not registered as present.
+            ValueError: the mutation does not apply.
+            CopyDriftError: the pristine copy is not what was frozen.
         """
         course = _Course()
-        entry = self._manifest.entry(mutation.path)
+        entry = self._snapshot.manifest.entry(mutation.path)
         if entry is None:
             raise KeyError(mutation.path)
+        original = self._snapshot.read(mutation.path)
+        replacement = replace_once(original, mutation)
+        if not isinstance(replacement, Replacement):
+            raise ValueError(f"the mutation does not apply: {replacement}")  # noqa: TRY004 - a value, not a type
         try:
             self._run(course, mutation, check, original, replacement)
         except FirsthandError as error:
