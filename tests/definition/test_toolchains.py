@@ -89,6 +89,15 @@ def test_a_state_directory_that_is_not_there_yet_counts(place: Place) -> None:
     assert place.reason(place.state.parent) == "toolchain-contains-state"
 
 
+def test_whatever_lies_directly_among_the_homes_is_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = place.base / "homes" / "someone-else"
+    (other / "tool").mkdir(parents=True)
+    place.refuse(other)
+    monkeypatch.setattr("firsthand.definition.toolchains.HOME_PARENTS", (str(other.parent),))
+    assert place.reason(other) == "toolchain-contains-home"
+    place.refuse(other / "tool")
+
+
 def test_a_toolchain_in_a_home_is_accepted(place: Place) -> None:
     (place.home / ".pyenv" / "versions" / "3.11").mkdir(parents=True)
     place.refuse(place.home / ".pyenv" / "versions" / "3.11")

@@ -76,7 +76,6 @@ class TreeRemover:
 
     def __init__(self, top_fd: int) -> None:
         self._top_fd = top_fd
-        self._device = os.fstat(top_fd).st_dev
         self._moved: list[bytes] = []
 
     def empty(self, folder_fd: int) -> None:
@@ -137,9 +136,9 @@ class TreeRemover:
     def _enter(
         self, stack: list[tuple[int, bytes, list[bytes], int]], parent_fd: int, name: bytes, passes: int
     ) -> None:
-        # Removing it as it is comes first: an empty folder is done with, and a mount point says that it is one even
-        # where the device does not, before anything in it is touched.
-        fd = None if _remove_empty(parent_fd, name) else open_for_removal(parent_fd, name, self._device)
+        # Removing it as it is comes first: an empty folder is done with, and a mount point says that it is one,
+        # before anything in it is touched. The device would not tell: a bind mount can have the tree's own.
+        fd = None if _remove_empty(parent_fd, name) else open_for_removal(parent_fd, name)
         if fd is None:
             return
         stack.append((fd, name, [], passes))
@@ -147,7 +146,7 @@ class TreeRemover:
 
     def _move_up(self, parent_fd: int, name: bytes) -> None:
         """Move a folder to the top of the tree. Its own mode is opened first: moving rewrites its `..`."""
-        fd = None if _remove_empty(parent_fd, name) else open_for_removal(parent_fd, name, self._device)
+        fd = None if _remove_empty(parent_fd, name) else open_for_removal(parent_fd, name)
         if fd is None:
             return
         os.close(fd)
@@ -188,16 +187,15 @@ def unlink(folder_fd: int, name: bytes) -> bool:
     return True
 
 
-def open_for_removal(parent_fd: int, name: bytes, device: int | None = None) -> int | None:
+def open_for_removal(parent_fd: int, name: bytes) -> int | None:
     """Open a folder such that its entries can be listed and removed; what is no folder is unlinked instead (None).
 
     Args:
         parent_fd: the folder that holds it.
         name: its name there.
-        device: the tree's device; a folder on another one is a mount and is left alone.
 
     Raises:
-        OSError, RemovalError: it can't be opened, or something is mounted there.
+        OSError: it can't be opened.
     """
     for attempt in range(3):
         try:
@@ -217,20 +215,13 @@ def open_for_removal(parent_fd: int, name: bytes, device: int | None = None) -> 
             unlink(parent_fd, name)
             return None
         try:
-            _make_emptiable(fd, name, device)
+            if os.fstat(fd).st_mode & 0o700 != 0o700:
+                os.fchmod(fd, 0o700)
         except BaseException:
             os.close(fd)
             raise
         return fd
     raise AssertionError("unreachable")
-
-
-def _make_emptiable(fd: int, name: bytes, device: int | None) -> None:
-    found = os.fstat(fd)
-    if device is not None and found.st_dev != device:
-        raise RemovalError(os.fsdecode(name), _MOUNTED)
-    if found.st_mode & 0o700 != 0o700:
-        os.fchmod(fd, 0o700)
 
 
 def grant_owner(parent_fd: int, name: bytes) -> None:
