@@ -37,18 +37,8 @@ def memory(bench: Bench) -> Iterator[Row]:
 
 
 def _peak(program: Path, config: Path, bench: Bench, environment: dict[str, str]) -> int:
-    command: list[str | Path] = [
-        sys.executable,
-        "-I",
-        "-S",
-        _PEAK,
-        program,
-        "check",
-        "--config",
-        config,
-        "--state",
-        bench.state,
-    ]
+    command: list[str | Path] = [sys.executable, "-I", "-S", _PEAK, program, "check"]
+    command += ["--config", config, "--state", bench.state]
     answer = json.loads(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
     if answer["exit"] not in (0, 1, 4):
         raise CannotRunError(f"firsthand check ended with {answer['exit']}: {answer['said'][-500:]}")

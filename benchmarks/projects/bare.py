@@ -56,8 +56,10 @@ def _function(original: Callable[..., object], decorator: str, name: str) -> str
 
 def _parameter(parameter: inspect.Parameter, hint: object) -> str:
     """One parameter as source; callbacks are left out, they would be bodies."""
-    kind, *extras = get_args(hint)
-    declared = next(extra for extra in extras if isinstance(extra, OptionInfo | ArgumentInfo))
+    kind, *extras = get_args(hint) or (hint,)
+    declared = next((extra for extra in extras if isinstance(extra, OptionInfo | ArgumentInfo)), None)
+    if declared is None:
+        raise ValueError(f"{parameter.name} is not declared as an option or an argument")
     # typer keeps the first name in `default` until it reads the annotation.
     names = [declared.default, *(declared.param_decls or ())]
     words = [repr(name) for name in names if isinstance(name, str) and name.startswith("-")]

@@ -26,7 +26,7 @@ def write_definition(
     if toolchains:
         verification["toolchains"] = [str(folder) for folder in toolchains]
     value = {
-        "runId": f"bench-{root.name}",
+        "runId": f"bench-{root.parent.name}-{root.name}",
         "root": ".",
         "runtime": "bench",
         "reviewRuntime": "claude",
