@@ -22,18 +22,18 @@ MODULE = {"v.go": VALUE, "v_test.go": TEST}
 BREAK = ("return a + b", "return a - b")
 
 GOLANG: tuple[Case, ...] = (
-    go("a broken sum is caught by go", MODULE, BREAK, "detected named-test-failed"),
-    go("no Go any more", MODULE, ("return a + b", "return a +"), "inconclusive no-named-test"),
-    go("a panic", MODULE, ("return a + b", 'panic("x")'), "inconclusive ended-early"),
+    go("go module: a broken sum is caught", MODULE, BREAK, "detected named-test-failed"),
+    go("go module: no Go any more", MODULE, ("return a + b", "return a +"), "inconclusive no-named-test"),
+    go("go module: a panic", MODULE, ("return a + b", 'panic("x")'), "inconclusive ended-early"),
     go(
-        "a file that a build tag leaves out",
+        "go module: a file that a build tag leaves out",
         {**MODULE, "never.go": "//go:build never\n\npackage v\n\nfunc Never() int { return a + b }\n"},
         BREAK,
         "not-exercised control-stayed-green",
         mutated="never.go",
     ),
     go(
-        "leaves with 0 before go's tests",
+        "go module: leaves with 0 before its tests",
         {
             "v.go": VALUE,
             "v_test.go": TEST.replace('"testing"', '"os"\nimport "testing"')
@@ -43,5 +43,5 @@ GOLANG: tuple[Case, ...] = (
         "inconclusive no-tests",
         "inconclusive ended-early",
     ),
-    go("no Go tests", {"v.go": VALUE}, None, "inconclusive no-tests", "inconclusive ended-early"),
+    go("go module: no tests", {"v.go": VALUE}, None, "inconclusive no-tests", "inconclusive ended-early"),
 )
