@@ -122,7 +122,7 @@ def node(name: str, tests: str, mutation: tuple[str, str] | None, *expected: str
     """A suite for node's own runner."""
     value = options.pop("value", "export function add(a, b) {\n  return a + b;\n}\n")
     files = {"value.mjs": value, "tests/value.test.mjs": tests}
-    command = (NODE or "/usr/bin/node", "--test", "tests/value.test.mjs")
+    command = (NODE or "/usr/bin/node", "--test", *options.pop("flags", ()), "tests/value.test.mjs")
     needs = "" if NODE else "node is not installed"
     return Case(name, files, command, _pairs(expected), mutation, "value.mjs", needs=needs, **_options(options))
 
