@@ -56,7 +56,8 @@ def run_series(
         lanes: one or more open lanes, each with a number of its own; one thread each.
         controls: the controls tried so far in this session.
         recorder: gets every record, mutations in the order given; called from the lanes' threads, one at a time.
-        cancelled: asked between commands. Once true, bytes are restored and what is left is recorded as cancelled.
+        cancelled: asked between commands and while they run, from the lanes' threads. Once true, running commands are
+            ended, bytes are restored, and what is left is recorded as cancelled.
 
     Returns:
         One record for each mutation. When a lane ends by drift or an unknown clean-up the others stop as well, and
