@@ -65,7 +65,10 @@ def draft(root: Path, environment: Mapping[str, str], *, runtime: str, root_fiel
     mutation_paths = [
         path
         for path in files
-        if path.endswith(_IMPLEMENTATION) and path.endswith(endings) and mutation_fault(path) is None
+        if path.endswith(_IMPLEMENTATION)
+        and path.endswith(endings)
+        and mutation_fault(path) is None
+        and not _SET_UP.search(path)
     ]
     verification: dict[str, JSONValue] = {
         "files": list[JSONValue](files),
