@@ -9,7 +9,7 @@ from pathlib import Path
 from firsthand.checks import Lane
 from firsthand.engine.checking import keep_if_unknown
 from firsthand.engine.preparation import prepare
-from firsthand.engine.sealing import Sealed, foresee, seal_session
+from firsthand.engine.sealing import Sealed, foresee, seal_run
 from firsthand.isolation.battery.run import Progress
 from firsthand.mutation import Controls, Registered, run_series
 from firsthand.plugins import Observers
@@ -45,4 +45,4 @@ def run_mutations(
             for lane in lanes:
                 if lane.spoiled is not None:
                     keep_if_unknown(prepared, lane.spoiled)
-        return seal_session(prepared, "mutate", destination)
+        return seal_run(prepared, "mutate", destination)

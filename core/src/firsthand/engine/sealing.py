@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Literal
 
 from firsthand import __version__
-from firsthand.engine.preparation import Prepared
+from firsthand.engine.preparation import Run
 from firsthand.errors import UsageError
 from firsthand.evidence.keyfiles import load_signing_key
 from firsthand.evidence.keys import SigningKey
 from firsthand.evidence.package import package_digest
 from firsthand.evidence.sealing import digest_of, seal
 from firsthand.evidence.storing import write_sealed
-from firsthand.records import Enclosing, Evidence, Platform
+from firsthand.records import Evidence, Platform
 from firsthand.rules import definition_facts, evidence_status, exit_status, unprobed_paths
 
 
@@ -47,11 +47,11 @@ class Destination:
     key: SigningKey | None
 
 
-def foresee(prepared: Prepared, out: Path | None, key: Path | None) -> Destination:
+def foresee(run: Run, out: Path | None, key: Path | None) -> Destination:
     """Refuse what could not be sealed in the end, before time is spent on it.
 
     Args:
-        prepared: the session.
+        run: what is worked on.
         out: where the evidence goes; None for the state directory.
         key: a private key file.
 
@@ -59,7 +59,7 @@ def foresee(prepared: Prepared, out: Path | None, key: Path | None) -> Destinati
         UsageError: something is at `out`, or its folder can't be written.
         KeyFileError: the key can't be used.
     """
-    signing_key = None if key is None else load_signing_key(key, source=prepared.definition.root)
+    signing_key = None if key is None else load_signing_key(key, source=run.definition.root)
     if out is not None:
         if os.path.lexists(out):
             raise UsageError(
@@ -76,31 +76,31 @@ def foresee(prepared: Prepared, out: Path | None, key: Path | None) -> Destinati
     return Destination(out, signing_key)
 
 
-def seal_session(prepared: Prepared, kind: Literal["check", "mutate"], destination: Destination) -> Sealed:
+def seal_run(run: Run, kind: Literal["check", "mutate"], destination: Destination) -> Sealed:
     """Conclude, seal, sign when a key is given, and store.
 
     Args:
-        prepared: the session, after its last run.
+        run: after its last command.
         kind: what the evidence is about.
         destination: from `foresee`.
 
     Raises:
         EvidenceError: it can't be stored, or something is there by now.
     """
-    prepared.check_again()
-    evidence = _evidence(prepared, kind)
+    run.check_again()
+    evidence = _evidence(run, kind)
     raw = seal(evidence, destination.key)
     name = f"{evidence.run_id}-{kind}-{evidence.started_at.replace(':', '')}-{evidence.nonce[:8]}.json"
-    path = destination.out if destination.out is not None else prepared.state.evidence / name
+    path = destination.out if destination.out is not None else run.state.evidence / name
     write_sealed(path, raw)
     sealed = Sealed(evidence, path, digest_of(raw))
-    prepared.observers.evidence_sealed(str(path), sealed.sha256)
+    run.observers.evidence_sealed(str(path), sealed.sha256)
     return sealed
 
 
-def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
-    definition, recording, selected = prepared.definition, prepared.recording, prepared.selected
-    manifest = prepared.snapshot.manifest
+def _evidence(run: Run, kind: Literal["check", "mutate"]) -> Evidence:
+    definition, recording, manifest = run.definition, run.recording, run.snapshot.manifest
+    enclosing = run.enclosing()
     facts = definition_facts(definition.canonical.decode())
     draft = Evidence(
         schema_version=1,
@@ -108,7 +108,7 @@ def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
         run_id=definition.document.run_id,
         stage=None,
         round=None,
-        nonce=prepared.nonce,
+        nonce=run.nonce,
         runtime=definition.document.runtime,
         review_runtime=None,
         definition=definition.canonical.decode(),
@@ -117,14 +117,8 @@ def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
         manifest=manifest,
         manifest_digest=manifest.canonical_digest(),
         platform=this_platform(),
-        execution="sandboxed",
-        enclosing=Enclosing(
-            backend=selected.identity,
-            battery_digest=selected.report.canonical_digest(),
-            not_enforced=selected.available.not_enforced,
-            toolchains=prepared.toolchains,
-            executables=prepared.executables,
-        ),
+        execution="none" if enclosing is None else "sandboxed",
+        enclosing=enclosing,
         isolation=None,
         runs=tuple(recording.runs),
         test_names=tuple(recording.names.values()),
@@ -135,7 +129,7 @@ def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
         voided=tuple(recording.voids),
         status="unknown",
         code="check_inconclusive",
-        started_at=prepared.started_at,
+        started_at=run.started_at,
         host_version=__version__,
     )
     status, code = evidence_status(draft, facts)
