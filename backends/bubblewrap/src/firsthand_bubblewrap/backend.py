@@ -39,6 +39,7 @@ _INSTALL: Final = (
 _MADE_HERE: Final = ("/usr", "/tmp", "/run", "/var", "/var/tmp")  # noqa: S108 # what the sandbox has of its own
 _NOT_ENFORCED: Final = (
     "memory of all processes together: sampled every 100 ms, not capped by the kernel (no delegated cgroup is used)",
+    "memory that is no process's own (memfd, System V, pipes, sockets): not counted",
     "size and number of files of the working copy: sampled every 100 ms, not capped by the kernel",
     "number of files in HOME, TMPDIR and shared memory: the kernel's default for a tmpfs",
 )
