@@ -135,17 +135,23 @@ class BubblewrapEnclosure:
     def rewrite(self, path: str, data: bytes, mode: int) -> None:
         """See `Enclosure.rewrite`."""
         content = self._workspace.private / "run" / "content"
-        content.write_bytes(data)
-        content.chmod(0o644)
         # No name may be taken for an option.
         target = f"./{path}"
         # A short name of its own: one made of the target's could be too long.
         beside = f"{target.rpartition('/')[0]}/.{secrets.token_hex(8)}"
         argv = ("/usr/bin/sh", "-c", _REWRITE, "rewrite", beside, f"{mode:04o}", target)
         try:
+            content.write_bytes(data)
+            content.chmod(0o644)
             result = self.run(Request(argv=argv, executable=argv[0], timeout_s=_REWRITE_S))
+        except OSError as error:
+            raise IsolationError(
+                f"the new content can't be laid ready: {error.strerror}",
+                where=path,
+                next_step="free some space for the state directory",
+            ) from error
         finally:
-            content.unlink()
+            content.unlink(missing_ok=True)
         outcome = result.outcome
         if outcome.kind != "exited" or outcome.exit_code != 0 or outcome.cleanup != "complete":
             said = result.stderr.data.decode("utf-8", "backslashreplace").strip() or outcome.detail or outcome.kind
