@@ -118,7 +118,12 @@ def station(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("kind", [PYTEST, NODE, GO, CARGO], ids=lambda kind: kind.name)
+# Go compiles its own library for every command, since nothing is carried from one to the next.
+@pytest.mark.parametrize(
+    "kind",
+    [PYTEST, NODE, pytest.param(GO, marks=[pytest.mark.slow, pytest.mark.timeout(1200)]), CARGO],
+    ids=lambda kind: kind.name,
+)
 def test_drafted_checked_mutated_verified(kind: Kind, station: Station, tree: Any) -> None:
     if station.which(kind.tool) is None:
         pytest.skip(f"{kind.tool} is not installed where this user finds it")
@@ -132,7 +137,7 @@ def test_drafted_checked_mutated_verified(kind: Kind, station: Station, tree: An
     station.own(root)
 
     def run(*arguments: str | Path) -> Answer:
-        return station.program(*arguments, "--json", cwd=root)
+        return station.program(*arguments, "--json", cwd=root, timeout_s=600)
 
     drafted = run("init")
     assert drafted.status == 0, drafted
