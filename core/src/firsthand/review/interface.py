@@ -56,7 +56,9 @@ exactly the expected tools. `permission-denied`: the model asked for something t
 `setup-differs`: program, version or digest are not those of the diagnosis.
 """
 
-BREACHES: Final[frozenset[FailureKind]] = frozenset({"transcript-limit", "tools-extra", "permission-denied"})
+BREACHES: Final[frozenset[FailureKind]] = frozenset(
+    {"transcript-limit", "tools-extra", "permission-denied", "setup-differs"}
+)
 """Failures that show a guard of the reviewer broken; all others say only that there is no review."""
 
 

@@ -54,12 +54,7 @@ def page_of(data: bytes, offset: int) -> Page:
     Raises:
         PageError: the file is not text that can be shown exactly (NUL, not UTF-8), or the offset is not such a place.
     """
-    if b"\0" in data:
-        raise PageError(f"the file holds a NUL byte at {data.index(0)}, so it is not text and can't be read here")
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise PageError(f"the file is not UTF-8 at byte {error.start}, so it can't be read here") from error
+    check_text(data)
     if offset < 0 or (offset >= len(data) and offset != 0):
         raise PageError(f"offset {offset} is not in the file, which has {len(data)} bytes; begin at 0")
     if _continues(data, offset):
@@ -70,6 +65,20 @@ def page_of(data: bytes, offset: int) -> Page:
     content = _fitting(data[offset:end].decode("utf-8"), REPLY_CHARACTERS - _ENVELOPE_CHARACTERS)
     end = offset + len(content.encode("utf-8"))
     return Page(content=content, end=end, next_offset=end if end < len(data) else None)
+
+
+def check_text(data: bytes) -> str:
+    """A file's bytes as the text that they are, exactly.
+
+    Raises:
+        PageError: they hold a NUL byte or are not UTF-8.
+    """
+    if b"\0" in data:
+        raise PageError(f"the file holds a NUL byte at {data.index(0)}, so it is not text and can't be read here")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise PageError(f"the file is not UTF-8 at byte {error.start}, so it can't be read here") from error
 
 
 def escaped_characters(text: str) -> int:

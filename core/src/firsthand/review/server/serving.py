@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from firsthand.records import ToolCall
 from firsthand.review import relay
 from firsthand.review.interface import Endpoint
 from firsthand.review.server.desk import Desk
@@ -28,15 +29,12 @@ class ToolServer:
     Args:
         folder: an empty private folder (0700) of the host; the socket and the token's file are made in it.
         desk: serves the calls; None for a server that shows its tools and refuses every call, as a preflight needs it.
-
-    Attributes:
-        log: every call.
     """
 
     def __init__(self, folder: Path, desk: Desk | None) -> None:
         self._folder = folder
         self._desk = desk
-        self.log: CallLog | None = CallLog(desk.recorder) if desk is not None else None
+        self._log = CallLog(desk.recorder) if desk is not None else None
         self._connections = 0
         self._taken = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -49,6 +47,11 @@ class ToolServer:
     def instances(self) -> int:
         """How many connections there were, refused ones included; anything but one voids a review."""
         return self._connections
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Every answered call so far, in order of arrival; complete once the server has stopped."""
+        return self._log.records if self._log is not None else ()
 
     @property
     def endpoint(self) -> Endpoint:
@@ -75,15 +78,19 @@ class ToolServer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Cancel what is under way, wait until the last command is gone, and close the socket."""
+        """See `stop`; a fault of the server is raised here unless another error is under way."""
+        self.stop()
+        if self._failure is not None and error is None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Cancel what is under way, wait until the last command is gone, and close the socket; safe to call again."""
         loop, stopped = self._loop, self._stopped
         if loop is not None and stopped is not None:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(stopped.set)
         self._thread.join(_JOIN_S)
         self._listener.close()
-        if self._failure is not None and error is None:
-            raise self._failure
 
     def _work(self) -> None:
         try:
@@ -132,7 +139,7 @@ class ToolServer:
                 return
             self._taken = True
             await welcome(writer)
-            service = Service(tools=tool_schemas(), log=self.log, desk=self._desk, queues=queues)
+            service = Service(tools=tool_schemas(), log=self._log, desk=self._desk, queues=queues)
             with contextlib.suppress(LineTooLongError):
                 await serve(build_server(service), reader, writer)
         finally:
