@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from checks.yard import PYTEST, Kept, Yard
 from mcp import StdioServerParameters
 from mcp.client.session import ClientSession
 from mcp.client.stdio import stdio_client
 
+from checks.yard import PYTEST, Kept, Yard
 from firsthand.records import ToolCall
 from firsthand.review.server import Desk, ToolServer
 

@@ -55,7 +55,9 @@ class Judged:
     transcript: Transcript | None
 
 
-def judge(provider: Provider, diagnosis: Diagnosis, private: Path, seen: Seen) -> Judged:
+def judge(  # noqa: PLR0911 # one return a sign: it reads as the list that it is
+    provider: Provider, diagnosis: Diagnosis, private: Path, seen: Seen
+) -> Judged:
     """Look for every sign of a review, in order; the first that is missing decides.
 
     1. The transcript is within its guards, whatever became of the dispatch.

@@ -32,11 +32,14 @@ def main(folder: str) -> int:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(SOCKET)
-        connection.sendall(token + b"\n")
-        answer = connection.recv(1)
     except OSError as error:
         print(f"relay: the host does not answer: {error}", file=sys.stderr)  # noqa: T201 - its only way to say so
         return 1
+    answer = b""
+    # A refusal may close the connection before all of this.
+    with contextlib.suppress(OSError):
+        connection.sendall(token + b"\n")
+        answer = connection.recv(1)
     if answer != ACCEPTED:
         print("relay: the host refused the connection", file=sys.stderr)  # noqa: T201
         return 1
