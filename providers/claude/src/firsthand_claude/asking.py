@@ -71,8 +71,9 @@ def ask_version(program: Path, option: str) -> str:
     reader = threading.Thread(target=lambda: said.append(_head_of(process)), daemon=True)
     reader.start()
     reader.join(_LIMIT_S)
-    _end_group(process, patient=bool(said))
-    if not said:
+    late = not said
+    _end_group(process, patient=not late)
+    if late:
         raise SilentError(f"{option} took longer than {_LIMIT_S:.0f} s")
     if process.returncode != 0:
         raise SilentError(f"{option} ended with status {process.returncode}")
