@@ -74,7 +74,7 @@ class FakeProvider:
         if host.environment.get("FAKE_ABSENT"):
             return Incapable("the fake program is absent", "put it back")
         leg = AuthLeg(auth="provider-env", usable=True, detail="none needed", address="127.0.0.1:9")
-        return Capability(program=self._program(), verification=True, auth=(leg,))
+        return Capability(program=self.program, verification=True, auth=(leg,))
 
     def preflight(self, request: PreflightRequest, launcher: Launcher) -> Diagnosis:
         script: dict[str, Any] = {"list": True}
@@ -92,7 +92,7 @@ class FakeProvider:
             schema_version=1,
             kind=request.kind,
             provider=request.plugin,
-            program=self._program(),
+            program=self.program,
             model=request.model,
             effort=request.effort,
             flag_set_digest=canonical_digest(["FOLDER"]),
@@ -119,7 +119,7 @@ class FakeProvider:
         answer = json.loads(results[-1])["answer"] if results else None
         transcript = dispatch.private / "transcript.jsonl"
         fields: dict[str, Any] = {
-            "program": self._program(),
+            "program": self.program,
             "session_id": "fake-1",
             "usage": Usage(input_tokens=1, output_tokens=1, cache_read_tokens=0, cache_creation_tokens=0, cost_usd=""),
             "transcripts": (transcript,) if os.path.lexists(transcript) else (),
@@ -155,6 +155,7 @@ class FakeProvider:
             stdin=json.dumps(script).encode(),
         )
 
-    def _program(self) -> ProgramIdentity:
+    @property
+    def program(self) -> ProgramIdentity:
         digest = hashlib.sha256(PROGRAM.read_bytes()).hexdigest()
         return ProgramIdentity(path=str(PROGRAM), version=self.version, sha256=digest)

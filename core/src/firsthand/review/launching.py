@@ -148,7 +148,10 @@ class PlainProcess:
                 yield self._lines.popleft()
             if self._exit is not None or not self._open("stdout"):
                 break
-            self._turn(_LOOK_S)
+            # A descendant may keep the pipe open for ever: after the program's end only what is there is taken.
+            over = self._over()
+            if not self._turn(0 if over else _LOOK_S) and over:
+                break
         if self._partial and self._limit is None:
             rest = bytes(self._partial)
             self._partial.clear()
@@ -204,8 +207,8 @@ class PlainProcess:
             process.stdin.close()
         return process
 
-    def _turn(self, timeout_s: float) -> None:
-        """Serve the pipes once, and look at the limits."""
+    def _turn(self, timeout_s: float) -> bool:
+        """Serve the pipes once, and look at the limits; whether there was any output."""
         now = time.monotonic()
         if self._stopping:
             self._break("cancelled", "the host stopped it")
@@ -220,13 +223,15 @@ class PlainProcess:
             self._end(signal.SIGKILL)
         if not self._selector.get_map():
             time.sleep(min(timeout_s, 0.01))
-            return
+            return False
+        before = self._read_bytes
         for key, _ in self._selector.select(timeout_s):
             pipe = cast("IO[bytes]", key.fileobj)
             if isinstance(key.data, _Input):
                 self._feed(pipe, key.data)
             else:
                 self._take(pipe, is_output=key.data == "stdout")
+        return self._read_bytes > before
 
     def _feed(self, pipe: IO[bytes], source: _Input) -> None:
         try:

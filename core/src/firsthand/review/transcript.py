@@ -26,7 +26,7 @@ class TranscriptError(Exception):
     """A guard of the transcript failed; the message is the cause."""
 
 
-def overrun(folder: Path, limit_bytes: int = LIMIT_TRANSCRIPT_BYTES) -> str:
+def overrun(folder: Path, limit_bytes: int = LIMIT_TRANSCRIPT_BYTES, limit_entries: int = LIMIT_ENTRIES) -> str:
     """Why what a run has written is too much, or an empty text; exactly the limit is not too much.
 
     Counts every file's size, sparse or not, since that is what a reader would have to read. Follows no link. Costs a
@@ -39,8 +39,8 @@ def overrun(folder: Path, limit_bytes: int = LIMIT_TRANSCRIPT_BYTES) -> str:
             with os.scandir(waiting.pop()) as listed:
                 for entry in listed:
                     entries += 1
-                    if entries > LIMIT_ENTRIES:
-                        return f"more than {LIMIT_ENTRIES} files and folders"
+                    if entries > limit_entries:
+                        return f"more than {limit_entries} files and folders"
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                         continue
