@@ -54,8 +54,14 @@ def allowed(room: str) -> frozenset[str]:
 
 
 def sources() -> Iterator[tuple[str, str, Path]]:
-    """Room, dotted module name and file of every module of the core, its root aside."""
+    """Room, dotted module name and file of every module of the core, its root aside.
+
+    Python files in a folder that is no package are data, such as a sample project.
+    """
     for path in sorted(HOUSE.rglob("*.py")):
+        above = path.relative_to(HOUSE).parents
+        if not all((HOUSE / folder / "__init__.py").exists() for folder in above):
+            continue
         parts = path.relative_to(HOUSE).with_suffix("").parts
         if parts == ("__init__",):
             continue

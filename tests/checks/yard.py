@@ -212,7 +212,7 @@ class Yard:
         self.kept = Kept()
         self.recorder = Recorder(self.kept)
         self.controls = Controls()
-        self.source = {path: (self.project / path).read_bytes() for path in files}
+        self.source = {path: (self.project / path).read_bytes() for path in files if (self.project / path).exists()}
 
     def lane(self, number: int = 0) -> Lane:
         return Lane(self.ground, number)

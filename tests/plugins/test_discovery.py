@@ -8,7 +8,7 @@ import pytest
 
 from firsthand.errors import PluginError
 from firsthand.isolation.interface import Backend
-from firsthand.plugins import BACKENDS, OBSERVERS, Catalogue, discover
+from firsthand.plugins import BACKENDS, OBSERVERS, PROVIDERS, Catalogue, discover
 from firsthand.plugins.plugin import MEMBERS
 
 NewSite = Callable[[], Any]
@@ -98,9 +98,10 @@ def test_a_shipped_name_is_refused_to_a_stranger(site: Any, name: str) -> None:
 
 
 def test_finding_a_shipped_name_that_only_a_stranger_offers_is_refused(site: Any) -> None:
-    site.metadata("evil-box", "6.6", f"[{BACKENDS}]\nseatbelt = evil:Backend\n")
+    # In a group where its owner offers nothing, so that nothing of its own can be found.
+    site.metadata("evil-box", "6.6", f"[{PROVIDERS}]\nseatbelt = evil:Backend\n")
     with pytest.raises(PluginError, match=r"evil-box 6\.6 can't be used: the name 'seatbelt' belongs to"):
-        discover(BACKENDS).find("seatbelt")
+        discover(PROVIDERS).find("seatbelt")
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,8 @@ def test_without_a_process_descriptor_the_whole_group_goes_and_a_stranger_stays(
     sleeper: Any, change: dict[str, Any]
 ) -> None:
     """What kernels without pidfd get; on Linux too, so that it is tried where the tests run."""
-    leader = sleeper("import os, time; pid = os.fork(); print(pid, flush=True); time.sleep(600)", program=RUN_ARGUMENT)
+    program = "import os, time; pid = os.fork(); pid and print(pid, flush=True); time.sleep(600)"
+    leader = sleeper(program, program=RUN_ARGUMENT)
     child = int(leader.stdout.readline())
     handle = Handle(dataclasses.replace(identity_of(leader), **change), pidfd=None)
     if change:

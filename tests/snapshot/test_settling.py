@@ -32,11 +32,12 @@ DEEDS = st.lists(
 
 def do(root: Path, deed: str, one: str, other: str, mode: int) -> None:
     path, second = root / one, root / other
-    if deed == "write":
-        path.write_bytes(b"written")
-    elif deed == "append":
-        with path.open("ab") as stream:
-            stream.write(b"more")
+    if deed in ("write", "append"):
+        # Without waiting: a pipe that an earlier deed made has no reader.
+        how = os.O_TRUNC if deed == "write" else os.O_APPEND
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | how, 0o644)
+        os.write(fd, b"written")
+        os.close(fd)
     elif deed == "mkdir":
         path.mkdir()
     elif deed == "symlink":
@@ -88,7 +89,7 @@ def test_a_settled_copy_is_the_frozen_one_and_anything_else_is_drift(
         for deed in deeds:
             try:
                 # Confined to the copy: a link that an earlier deed made must not lead the test itself astray.
-                if (copy.path / deed[1]).parent.resolve().is_relative_to(copy.path):
+                if Path(os.path.realpath((copy.path / deed[1]).parent)).is_relative_to(copy.path):
                     do(copy.path, *deed)
             except (OSError, RemovalError):
                 continue

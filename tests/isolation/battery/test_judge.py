@@ -71,7 +71,7 @@ def answer(inside: Any, control: Any, one: Attempt | None = None) -> Finding:
         (REFUSED, UNOFFERED, "no-control", False),
     ],
 )
-def test_one_attempt(inside: Any, control: Any, result: str, offered: bool) -> None:  # noqa: FBT001 - a column
+def test_one_attempt(inside: Any, control: Any, result: str, offered: bool) -> None:
     finding = answer(inside, control)
     assert (finding.result, finding.offered) == (result, offered)
 
@@ -153,5 +153,5 @@ def test_a_positive_probe_needs_every_attempt() -> None:
         ("shown", "failed", True, False),
     ],
 )
-def test_what_counts(weight: Weight, result: Any, offered: bool, required: bool) -> None:  # noqa: FBT001 - columns
+def test_what_counts(weight: Weight, result: Any, offered: bool, required: bool) -> None:
     assert counts(weight, Finding(result, "", offered=offered)) is required

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,22 +15,22 @@ import pytest
 from firsthand.isolation.battery import PROBES, battery_digest, platform_probes, run_battery, verdict
 from firsthand.isolation.battery import catalogue as catalogue_module
 from firsthand.isolation.battery import stage as stage_module
-from firsthand.isolation.battery.traces import sweep
+from firsthand.isolation.battery.probes.processes import lock_free
+from firsthand.isolation.battery.traces import sweep, usual_places
 from firsthand.isolation.interface import Availability, Backend, IsolationError, Unavailable
 from firsthand.records import BackendIdentity, BatteryReport, ProbeResult
 
 IDENTITY = BackendIdentity(
     name="any", distribution="tests", version="0", level="os-sandbox", profile_digest="ab" * 32, launcher=None
 )
-PLACES = ("/tmp", os.path.expanduser("~"), "/dev/shm")
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="what a battery leaves is looked for on Linux")
 
 
 def traces() -> set[str]:
     return {
         os.path.join(place, name)
-        for place in PLACES
-        if os.path.isdir(place) and os.access(place, os.R_OK)
+        for place in usual_places()
+        if os.access(place, os.R_OK)
         for name in os.listdir(place)
         if name.startswith(f".firsthand-battery-{os.getpid()}-")
     }
@@ -165,7 +166,7 @@ def test_a_killed_battery_leaves_no_process_and_the_rest_is_swept(tmp_path: Path
     while any(os.path.exists(f"/proc/{pid}") and _running(pid) for pid in holders):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    removed = sweep(PLACES)
+    removed = sweep(usual_places())
     mine = [path for path in removed if f".firsthand-battery-{process.pid}-" in path]
     assert any(path.startswith("/tmp/") for path in mine)
     assert not [path for path in mine if os.path.lexists(path)]
@@ -178,7 +179,45 @@ def _running(pid: int) -> bool:
         return False
 
 
+_DAEMON = """
+import json, sys
+from firsthand.isolation.battery.inside.limits import daemon
+print(daemon(json.loads(sys.argv[1])))
+"""
+
+
+@needs_linux
+def test_the_controls_daemon_ends_with_the_battery_that_is_killed(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    battery = subprocess.Popen(["/bin/sleep", "60"])
+    order = {"lock": str(lock), "nonce": "n", "while_lives": battery.pid}
+    done = subprocess.run(
+        [sys.executable, "-c", _DAEMON, json.dumps(order)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "left\n"
+    assert lock_free(lock) is False
+    battery.kill()
+    battery.wait()
+    deadline = time.monotonic() + 2
+    while not lock_free(lock):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_every_probe_says_what_it_asks() -> None:
     for probe in PROBES:
         assert probe.question.endswith(("?", ".)"))
         assert set(probe.weights) <= {"linux", "darwin"}
+
+
+def test_the_published_list_is_the_list() -> None:
+    page = Path(__file__).parents[3] / "docs" / "battery.md"
+    rows = [
+        [cell.strip() for cell in line.strip("|\n").split("|")]
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    assert rows == [
+        [f"`{probe.id}`", probe.question, probe.weights.get("linux", ""), probe.weights.get("darwin", "")]
+        for probe in PROBES
+    ]

@@ -7,9 +7,19 @@ import os
 import secrets
 import selectors
 import time
+from collections.abc import Callable
 from typing import Final, Literal
 
-from firsthand.isolation.interface import Captured, IsolationError, Limits, ProcessWatch, Request, Result, Workspace
+from firsthand.isolation.interface import (
+    Captured,
+    IsolationError,
+    Limits,
+    ProcessWatch,
+    Request,
+    Result,
+    RunCancelledError,
+    Workspace,
+)
 from firsthand.records import Cleanup, LimitName, Outcome
 from firsthand_bubblewrap.options import Account, options
 from firsthand_bubblewrap.process import Sandbox, StartError
@@ -26,8 +36,9 @@ _EXEC_FAILURES: Final = (126, 127)
 _REWRITE: Final = f"""set -eC
 umask 077
 cat {RUN}/content >"$1"
-chmod "$2" "$1"
-mv -fT -- "$1" "$3"
+chmod "$2" -- "$1" && mv -fT -- "$1" "$3" && exit
+rm -f -- "$1"
+exit 1
 """
 
 
@@ -93,8 +104,10 @@ class BubblewrapEnclosure:
         content = self._workspace.private / "run" / "content"
         content.write_bytes(data)
         content.chmod(0o644)
-        beside = f"{path}.{secrets.token_hex(8)}"
-        argv = ("/usr/bin/sh", "-c", _REWRITE, "rewrite", beside, f"{mode:04o}", path)
+        # No name may be taken for an option.
+        target = f"./{path}"
+        beside = f"{target}.{secrets.token_hex(8)}"
+        argv = ("/usr/bin/sh", "-c", _REWRITE, "rewrite", beside, f"{mode:04o}", target)
         try:
             result = self._run(Request(argv=argv, executable=argv[0], timeout_s=_REWRITE_S), self._limits)
         finally:
@@ -149,15 +162,16 @@ class BubblewrapEnclosure:
         )
         begun = time.monotonic()
         sandbox.release()
-        stopped = _watch(
-            sandbox, streams, begun + request.timeout_s, Watchdog(self._workspace.copy, sandbox.init_pid, limits)
-        )
+        watchdog = Watchdog(self._workspace.copy, sandbox.init_pid, limits)
+        stopped = _watch(sandbox, streams, begun + request.timeout_s, watchdog, request.cancelled or _never)
         status = sandbox.status() if stopped is None else None
         duration_ms = round((time.monotonic() - begun) * 1000)
         cleanup: Cleanup = "complete" if sandbox.end() else "unknown"
         _drain(streams)
+        if stopped == "cancelled":
+            raise RunCancelledError(cleanup)
         over = next((stream.name for stream in streams if stream.over), None)
-        limit = over or (stopped if stopped not in (None, "deadline") else None)
+        limit = over or (stopped if stopped not in (None, "deadline", "cancelled") else None)
 
         def outcome(**fields: object) -> Outcome:
             return Outcome.model_validate({"cleanup": cleanup, "duration_ms": duration_ms, **fields})
@@ -181,9 +195,23 @@ class BubblewrapEnclosure:
         return Result(outcome=end, stdout=streams[0].captured(), stderr=streams[1].captured())
 
 
+def _never() -> bool:
+    return False
+
+
+def _reached(now: float, deadline: float, cancelled: Callable[[], bool]) -> Literal["deadline", "cancelled"] | None:
+    if now >= deadline:
+        return "deadline"
+    return "cancelled" if cancelled() else None
+
+
 def _watch(
-    sandbox: Sandbox, streams: tuple[_Stream, _Stream], deadline: float, watchdog: Watchdog
-) -> LimitName | Literal["deadline"] | None:
+    sandbox: Sandbox,
+    streams: tuple[_Stream, _Stream],
+    deadline: float,
+    watchdog: Watchdog,
+    cancelled: Callable[[], bool],
+) -> LimitName | Literal["deadline", "cancelled"] | None:
     """Drain both streams until the command ends by itself (None), or tell which bound ended its time."""
     with selectors.DefaultSelector() as selector:
         selector.register(sandbox.command_pidfd, selectors.EVENT_READ)
@@ -191,8 +219,10 @@ def _watch(
             selector.register(stream.descriptor, selectors.EVENT_READ, stream)
         while True:
             now = time.monotonic()
-            if now >= deadline:
-                return "deadline"
+            # Asked whenever output came, and at the latest with the watchdog's next sample.
+            bound = _reached(now, deadline, cancelled)
+            if bound is not None:
+                return bound
             if now >= watchdog.due_at and (exceeded := watchdog.sample()) is not None:
                 return exceeded
             ended = False

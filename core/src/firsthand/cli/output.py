@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NoReturn
@@ -13,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from firsthand.canonical import JSONValue
-from firsthand.cli.text import one_line, visible
+from firsthand.cli.text import json_line, one_line, visible
 
-PLAIN_WIDTH: Final = 200
-"""Columns when nobody's terminal decides: wide enough that paths stay whole."""
+PLAIN_WIDTH: Final = 20_000
+"""Columns when nobody's terminal decides: so wide that nothing is folded. A row stays a line, and foreign text never
+comes to the beginning of one, where a log might take it for a command."""
 
 COLOURS: Final[Mapping[str, str]] = {
     "passed": "green",
@@ -42,19 +42,17 @@ COLOURS: Final[Mapping[str, str]] = {
 
 def answers() -> Console:
     """The console for standard output; plain in a pipe, without colour under NO_COLOR."""
-    return Console(highlight=False, emoji=False, markup=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+    return _console(stderr=False, live=sys.stdout.isatty())
 
 
 def diagnostics() -> Console:
     """The console for standard error."""
-    return Console(
-        stderr=True, highlight=False, emoji=False, markup=False, width=None if sys.stderr.isatty() else PLAIN_WIDTH
-    )
+    return _console(stderr=True, live=sys.stderr.isatty())
 
 
 def print_json(value: Mapping[str, JSONValue]) -> None:
-    """One JSON object on one line; ASCII only, so that nothing in it can act on a terminal."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=True) + "\n")
+    """One JSON object on one line; nothing in it can act on a terminal or a log."""
+    sys.stdout.write(json_line(value))
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -75,6 +73,19 @@ def lines(text: str) -> Text:
 def end(status: int) -> NoReturn:
     """End the command with an exit status."""
     raise typer.Exit(status)
+
+
+class _Console(Console):
+    """A console whose broken pipe is an error like any other, and no exit of its own."""
+
+    def on_broken_pipe(self) -> None:
+        """See `rich.console.Console`: called while the error is handled."""
+        raise  # noqa: PLE0704 # the error that is being handled
+
+
+def _console(*, stderr: bool, live: bool) -> Console:
+    width = None if live else PLAIN_WIDTH
+    return _Console(stderr=stderr, highlight=False, emoji=False, markup=False, width=width)
 
 
 def _cell(value: str) -> Text:

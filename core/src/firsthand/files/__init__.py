@@ -1,5 +1,6 @@
 """Descriptor-relative input and output: reading, writing and removing that no swapped name can lead astray."""
 
+from firsthand.files.below import FilesBelow, files_below
 from firsthand.files.folding import Folding, probe_folding
 from firsthand.files.identity import Identity, chain, identities, identity
 from firsthand.files.reading import (
@@ -22,11 +23,13 @@ __all__ = [
     "FileReason",
     "FileRefusedError",
     "FileWriteError",
+    "FilesBelow",
     "Folding",
     "Identity",
     "MakingCursor",
     "RemovalError",
     "chain",
+    "files_below",
     "identities",
     "identity",
     "make_private_folder",

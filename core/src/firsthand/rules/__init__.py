@@ -3,7 +3,7 @@
 from firsthand.rules.acceptance import LIMIT_TOOL_CALLS, acceptance
 from firsthand.rules.conclusion import Conclusion, EvidenceStatus, evidence_status, exit_status
 from firsthand.rules.facts import CheckFacts, DefinitionFacts, FactsError, definition_facts
-from firsthand.rules.failure import LIMIT_FAILURES, repeats_control, signature
+from firsthand.rules.failure import LIMIT_FAILURES, ran_out, repeats_control, signature
 from firsthand.rules.problem import Problem
 from firsthand.rules.recount import record_problems
 from firsthand.rules.runner import detect_runner, is_ordinary_failure, runner_of
@@ -48,6 +48,7 @@ __all__ = [
     "mutated_deadline_ms",
     "mutated_deadline_s",
     "mutation_verdict",
+    "ran_out",
     "record_problems",
     "repeats_control",
     "runner_of",

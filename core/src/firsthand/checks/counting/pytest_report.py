@@ -27,6 +27,9 @@ def read_junit(data: bytes) -> tuple[list[SingleTest], bool]:
         UnreadableReportError: it declares a document type or an encoding other than UTF-8, is nested too deep, or is
             not JUnit XML.
     """
+    if b"\0" in data:
+        # UTF-16 and the like, which the parser would recognise by itself.
+        raise UnreadableReportError("not UTF-8")
     reader = _Reader()
     parser = expat.ParserCreate(encoding="utf-8")
     parser.StartDoctypeDeclHandler = _refuse_doctype

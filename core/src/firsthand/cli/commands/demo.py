@@ -18,12 +18,12 @@ def run(keep: Path | None) -> None:
         if keep.exists():
             raise UsageError("it exists already", where=str(keep), next_step="name a new folder with --keep")
         keep.mkdir(mode=0o700)
-        _tell(keep.resolve())
+        _tell(keep.resolve(), kept=True)
     with tempfile.TemporaryDirectory(prefix="firsthand-demo-") as folder:
-        _tell(Path(folder).resolve())
+        _tell(Path(folder).resolve(), kept=False)
 
 
-def _tell(folder: Path) -> None:
+def _tell(folder: Path, *, kept: bool) -> None:
     console = answers()
     line = ProgressLine()
     story = Story(folder, observers(ProgressLine(quiet=True)), line.probe)
@@ -65,6 +65,7 @@ def _tell(folder: Path) -> None:
     )
     console.print()
     console.print(lines("as it should be" if good else "something came out differently: see above"))
+    console.print(lines(f"everything is in {folder}" if kept else "to look at the files: firsthand demo --keep DIR"))
     end(EXIT_GOOD if good else EXIT_NEGATIVE)
 
 

@@ -153,7 +153,8 @@ def _counts(sealed: Sealed) -> dict[str, int]:
 
 def _change(run: MutationRun) -> str:
     def short(text: str) -> str:
-        return text if len(text) <= 40 else f"{text[:39]}…"
+        line = " ".join(text.split())
+        return line if len(line) <= 40 else f"{line[:39]}…"
 
     return f"{short(run.mutation.old)} → {short(run.mutation.new)}"
 

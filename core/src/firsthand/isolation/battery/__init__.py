@@ -3,6 +3,7 @@
 from firsthand.isolation.battery.catalogue import PROBES, battery_digest
 from firsthand.isolation.battery.probe import Attempt, Finding, Probe, Weight
 from firsthand.isolation.battery.run import platform_probes, run_battery, verdict
+from firsthand.isolation.battery.traces import sweep, usual_places
 
 __all__ = [
     "PROBES",
@@ -13,5 +14,7 @@ __all__ = [
     "battery_digest",
     "platform_probes",
     "run_battery",
+    "sweep",
+    "usual_places",
     "verdict",
 ]

@@ -142,6 +142,7 @@ class Stage:
         return self.tokens.setdefault(name, f"fhcanary-{secrets.token_hex(16)}")
 
     def _build(self, stack: ExitStack) -> None:
+        traces.sweep(traces.usual_places())
         for name in ("copies", "private", "control"):
             (self.workplace / name).mkdir(mode=0o700)
         public = self._public_folder(stack)
@@ -173,7 +174,6 @@ class Stage:
 
     def _public_folder(self, stack: ExitStack) -> Path:
         base = os.path.realpath("/tmp")  # noqa: S108 - the place itself is under test
-        traces.sweep([base])
         outer = Path(base, traces.fresh_name())
         outer.mkdir(mode=0o711)
         stack.callback(shutil.rmtree, outer, ignore_errors=True)
@@ -189,7 +189,6 @@ class Stage:
         places = {"home": os.path.expanduser("~"), "shared-memory": "/dev/shm"}  # noqa: S108 - the place is under test
         if sys.platform == "darwin":
             del places["shared-memory"]
-        traces.sweep(places.values())
         for name, place in places.items():
             path = os.path.join(os.path.realpath(place), traces.fresh_name())
             stack.callback(_unlink, path)
@@ -215,15 +214,13 @@ class Stage:
 @contextmanager
 def _in_environment(token: str) -> Iterator[None]:
     """Hold a canary in this process's environment, from which every careless child gets it."""
-    before = os.environ.get(_ENVIRONMENT_CANARY)
     os.environ[_ENVIRONMENT_CANARY] = token
     try:
         yield
     finally:
-        if before is None:
+        # Another battery in another thread may have put its own there meanwhile.
+        if os.environ.get(_ENVIRONMENT_CANARY) == token:
             del os.environ[_ENVIRONMENT_CANARY]
-        else:
-            os.environ[_ENVIRONMENT_CANARY] = before
 
 
 def _unlink(path: str) -> None:

@@ -23,6 +23,12 @@ def fresh_name() -> str:
     return f"{_PREFIX}-{os.getpid()}-{_start_time(os.getpid())}-{secrets.token_hex(8)}"
 
 
+def usual_places() -> tuple[str, ...]:
+    """Where a battery leaves traces: temporary files, the home, shared memory; resolved, where they exist."""
+    places = ("/tmp", os.path.expanduser("~"), "/dev/shm")  # noqa: S108 - the places themselves are under test
+    return tuple(os.path.realpath(place) for place in places if os.path.isdir(place))
+
+
 def sweep(places: Iterable[str]) -> list[str]:
     """Remove traces of batteries whose process is gone.
 

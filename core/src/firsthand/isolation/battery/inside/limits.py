@@ -20,7 +20,7 @@ def daemon(order: dict[str, Any]) -> str:
         os.setsid()
         if os.fork() != 0:
             os._exit(0)
-        _outlive(lock, send, order["lock"], order["nonce"])
+        _outlive(lock, send, order)
     os.close(lock)
     os.close(send)
     return "left" if os.read(receive, 1) == b"r" else "not left"
@@ -115,14 +115,24 @@ def _take_lock(path: str) -> int:
     return lock
 
 
-def _outlive(lock: int, send: int, path: str, nonce: str) -> None:
-    """Hold the lock until the file is gone or the longest life is over."""
+def _outlive(lock: int, send: int, order: dict[str, Any]) -> None:
+    """Hold the lock until the file is gone, the process that must live is gone, or the longest life is over."""
     signal.alarm(_LONGEST_LIFE_S)
     for stream in range(3):
         os.close(stream)
-    os.write(lock, f"{nonce} {os.getpid()}\n".encode())
+    os.write(lock, f"{order['nonce']} {os.getpid()}\n".encode())
     os.write(send, b"r")
     os.close(send)
-    while os.path.exists(path):
+    while os.path.exists(order["lock"]) and _lives(order.get("while_lives", 0)):
         time.sleep(0.05)
     os._exit(0)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -98,6 +98,7 @@ _TERMINAL = Attempt(
     "processes.terminal",
     lambda _, side: {"given": side == "control"},
     refused=REFUSED_FILE | {"ENXIO", "ENOTTY"},
+    unoffered=frozenset({"ENOENT", "EACCES", "ENOSPC"}),
 )
 _PUSH = Attempt(
     "push-input",
@@ -124,7 +125,7 @@ def lock_free(path: Path) -> bool | None:
     return True
 
 
-def _daemon_call(bench: Bench, call: str, lock: str) -> dict[str, str]:
+def _daemon_call(bench: Bench, call: str, lock: str) -> dict[str, str | int]:
     return {"id": "daemon", "call": call, "lock": lock, "nonce": bench.stage.nonce}
 
 
@@ -145,7 +146,8 @@ def _gone(bench: Bench, ran: Ran, lock: str, control: str) -> Finding:
 
 def _daemon(bench: Bench) -> Finding:
     lock = bench.stage.workplace / "control" / "copy" / "lock"
-    bench.control_calls([_daemon_call(bench, "limits.daemon", "lock")])
+    # Should this process be killed meanwhile, the control's daemon must not stay behind.
+    bench.control_calls([{**_daemon_call(bench, "limits.daemon", "lock"), "while_lives": os.getpid()}])
     outlived = lock_free(lock) is False
     _let_go(lock)
     control = "worked: it outlived its command" if outlived else "did not work"
@@ -236,7 +238,13 @@ PROBES = (
         lambda bench: stopped(bench, (_TRACE, _MEMORY)),
         (_TRACE, _MEMORY),
     ),
-    _group("terminal", "Is no terminal in reach?", _TERMINAL),
+    Probe(
+        "terminal",
+        "Is no terminal in reach?",
+        everywhere("where-offered"),
+        lambda bench: stopped(bench, (_TERMINAL,)),
+        (_TERMINAL,),
+    ),
     Probe(
         "push-input",
         "Can nothing be pushed into a terminal's input?",

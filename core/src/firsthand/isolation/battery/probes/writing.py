@@ -17,7 +17,15 @@ _ACROSS = REFUSED_FILE | {"EXDEV", "ELOOP"}
 _NO_SUCH_FEATURE = frozenset({"EOPNOTSUPP", "ENOTSUP", "EISDIR", "EROFS", "EACCES", "EPERM", "ENOENT"})
 
 
-def _at(word: str, call: str, name: str, *, climb: bool = False, **more: str | int) -> Attempt:
+def _at(
+    word: str,
+    call: str,
+    name: str,
+    *,
+    climb: bool = False,
+    unoffered: frozenset[str] = frozenset(),
+    **more: str | int,
+) -> Attempt:
     """An attempt on one target of its side, judged by whether the target is as the host left it."""
 
     def detail(stage: Stage, side: Side) -> Mapping[str, Any]:
@@ -27,7 +35,7 @@ def _at(word: str, call: str, name: str, *, climb: bool = False, **more: str | i
     def reached(stage: Stage, side: Side, line: Line) -> bool:  # noqa: ARG001 - the host's view alone decides
         return stage.changed(side, name)
 
-    return Attempt(word, call, detail, reached, _ACROSS)
+    return Attempt(word, call, detail, reached, _ACROSS, unoffered)
 
 
 _OUTSIDE = (
@@ -35,7 +43,14 @@ _OUTSIDE = (
     _at("overwrite", "files.write", "old-write"),
     _at("climb", "files.write", "new-climb", climb=True),
     _at("symlink", "files.write_by_symlink", "new-symlink", link="link-out"),
-    _at("descriptor", "files.write_by_descriptor", "new-descriptor", climb=True),
+    # Where /dev/fd holds no folders there is nothing to climb out of.
+    _at(
+        "descriptor",
+        "files.write_by_descriptor",
+        "new-descriptor",
+        climb=True,
+        unoffered=frozenset({"ENOTDIR", "ENOENT"}),
+    ),
     _at("chmod", "files.change_mode", "old-mode", mode=0o600),
 )
 _NAMES = (

@@ -1,0 +1,12 @@
+"""Makes `tests` importable, and the fixtures that drive the program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from e2e.fixtures import cold, honest, program, project, tree  # only now can it be found
+
+__all__ = ["cold", "honest", "program", "project", "tree"]
