@@ -91,3 +91,18 @@ def test_it_reviews_by_the_cores_own_path(in_venv: Any, status: str, verdict: st
     assert answer["tools"] == ["mutate_check", "read_file", "run_check"]
     assert answer["calls"] == ["read_file"] * 4 + ["run_check"]
     assert answer["unread"] == []
+
+
+def test_it_passes_the_contract_tests_of_providers(venv_python: Path) -> None:
+    contract = TESTS / "contract" / "test_providers.py"
+    done = subprocess.run(
+        [str(venv_python), "-m", "pytest", "-q", "-rs", "-k", "checklist", "-p", "no:cacheprovider", str(contract)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=TESTS.parent,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+    assert "brought no rig" not in done.stdout, done.stdout

@@ -2,9 +2,12 @@
 
 It gets its task as JSON on standard input, prints one event a line, and keeps a transcript in the current folder:
 
-    {"relay": [...] or null, "environment": {...}, "prompt": [...], "review": true or false}
+    {"relay": [...] or null, "environment": {...}, "prompt": [...], "review": true or false, "plan": null or {...}}
     {"type": "tools", "tools": [...]}   what the relay offered
     {"type": "result", "answer": ...}   the last line; the answer is null in a preflight
+
+A plan, `{"calls": [[tool, arguments], ...], "answer": ..., "refused": ..., "hangs": ...}`, takes the list's place: the
+contract tests play through it.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from typing import IO, Any
 
 TRANSCRIPT = "transcript.jsonl"
@@ -68,27 +72,45 @@ class Tools:
         return pipe
 
 
-def work(tools: Tools, request: dict[str, Any], transcript: IO[str]) -> dict[str, Any]:
-    """Read every file to its end, run every check, and say what came of it."""
+class Review:
+    """One review: every call stands in the transcript before it is made, so that one that kills this program does."""
 
-    def call(name: str, **arguments: Any) -> Any:  # noqa: ANN401 - any JSON value
-        # Written first: a call that kills this program must stand in its transcript all the same.
-        print(json.dumps({"tool": name, "arguments": arguments}), file=transcript, flush=True)
-        return tools.call(name, arguments)
+    def __init__(self, tools: Tools | None, transcript: IO[str]) -> None:
+        self._tools = tools
+        self._transcript = transcript
 
-    for entry in request["files"]:
-        page = call("read_file", path=entry["path"]) if entry["state"] == "present" else None
-        while page is not None and page["nextOffset"] is not None:
-            page = call("read_file", path=entry["path"], offset=page["nextOffset"])
-    findings = []
-    for check in request["checks"]:
-        ran = call("run_check", checkId=check["checkId"])
-        if ran is None or ran["status"] != "passed":
-            message = f"the check {check['checkId']} is not green"
-            findings.append({"severity": "high", "path": "", "line": None, "message": message})
-    if findings:
-        return {"verdict": "rejected", "summary": "a check is not green", "findings": findings}
-    return {"verdict": "blocked", "summary": "every check is green, and nobody judged the change", "findings": []}
+    def call(self, name: str, **arguments: Any) -> Any:  # noqa: ANN401 - any JSON value
+        """Make one call."""
+        if self._tools is None:
+            return None
+        print(json.dumps({"tool": name, "arguments": arguments}), file=self._transcript, flush=True)
+        return self._tools.call(name, arguments)
+
+    def by_list(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Read every file to its end, run every check, and say what came of it."""
+        for entry in request.get("files", []):
+            page = self.call("read_file", path=entry["path"]) if entry["state"] == "present" else None
+            while page is not None and page["nextOffset"] is not None:
+                page = self.call("read_file", path=entry["path"], offset=page["nextOffset"])
+        findings = []
+        for check in request.get("checks", []):
+            ran = self.call("run_check", checkId=check["checkId"])
+            if ran is None or ran["status"] != "passed":
+                message = f"the check {check['checkId']} is not green"
+                findings.append({"severity": "high", "path": "", "line": None, "message": message})
+        if findings:
+            return {"verdict": "rejected", "summary": "a check is not green", "findings": findings}
+        return {"verdict": "blocked", "summary": "nothing speaks against it, and nobody judged it", "findings": []}
+
+    def by_plan(self, plan: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+        """Do as the plan says."""
+        if plan["refused"]:
+            sys.exit("refused, as planned")
+        if plan["hangs"]:
+            time.sleep(3600)
+        for name, arguments in plan["calls"]:
+            self.call(name, **arguments)
+        return plan["answer"]
 
 
 def main() -> None:
@@ -99,10 +121,9 @@ def main() -> None:
     say({"type": "tools", "tools": tools.listed() if tools is not None else []})
     if task["review"]:
         with open(TRANSCRIPT, "x", encoding="utf-8") as transcript:
-            if tools is not None:
-                answer = work(tools, json.loads(task["prompt"][1]), transcript)
-            else:
-                answer = {"verdict": "blocked", "summary": "nobody judged the documents", "findings": []}
+            review = Review(tools, transcript)
+            plan = task["plan"]
+            answer = review.by_list(json.loads(task["prompt"][1])) if plan is None else review.by_plan(plan)
     if tools is not None:
         tools.close()
     say({"type": "result", "answer": answer})

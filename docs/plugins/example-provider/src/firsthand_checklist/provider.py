@@ -6,7 +6,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,34 @@ class Watched:
     broken: str = ""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What the program does instead of its list.
+
+    Attributes:
+        calls: tool and arguments, in a row.
+        answer: what it answers; None for no answer.
+        refused: whether it ends at once with an error.
+        hangs: whether it never ends by itself.
+    """
+
+    calls: Sequence[tuple[str, dict[str, Any]]]
+    answer: Any
+    refused: bool = False
+    hangs: bool = False
+
+
 class ChecklistProvider:
-    """Implements `firsthand.review.interface.Provider`."""
+    """Implements `firsthand.review.interface.Provider`.
+
+    Args:
+        plan: instead of the list, for tests.
+    """
 
     name = "checklist"
+
+    def __init__(self, plan: Plan | None = None) -> None:
+        self._plan = plan
 
     def capability(self, host: Host) -> Capability | Incapable:
         """Nothing is needed: no login, no key, and a program that comes with the distribution."""
@@ -70,7 +94,7 @@ class ChecklistProvider:
         """Let the program list the tools that it is really offered, and compare them with the host's."""
         identity = self._program(request.host)
         seen = self._run(launcher, request.private, request.endpoint, ("", ""), review=False)
-        problem = self._failure(seen)
+        problem = _failure(seen)
         if problem is not None:
             raise _missing(f"{problem.kind}: {problem.detail}")
         declared = () if request.endpoint is None else request.endpoint.tools
@@ -105,7 +129,7 @@ class ChecklistProvider:
             result=seen.last_line if seen.results else b"",
             structured_output=seen.results[-1].get("answer") if seen.results else None,
             exit=seen.ended,
-            failure=self._failure(seen),
+            failure=_failure(seen) or _no_answer(seen),
         )
 
     def tool_uses(self, records: Iterable[bytes]) -> tuple[ToolUse, ...]:
@@ -133,6 +157,7 @@ class ChecklistProvider:
             "environment": dict(endpoint.environment) if endpoint is not None else {},
             "prompt": list(prompt),
             "review": review,
+            "plan": asdict(self._plan) if self._plan is not None else None,
         }
         launch = Launch(
             argv=(*PYTHON, str(Path(program.__file__).resolve())),
@@ -150,24 +175,31 @@ class ChecklistProvider:
             seen.ended = process.wait()
         return seen
 
-    def _failure(self, seen: Watched) -> Failure | None:
-        """Why this was no review: a program's success is one of many signs, and all of them must be there."""
-        ended = seen.ended
-        limits: dict[str, FailureKind] = {
-            "could-not-start": "could-not-start",
-            "timed-out": "timed-out",
-            "output-limit": "output-limit",
-            "transcript-limit": "transcript-limit",
-        }
-        if ended.kind in limits:
-            return Failure(limits[ended.kind], ended.detail)
-        if seen.broken:
-            return Failure("stream-broken", seen.broken)
-        if ended.kind != "exited" or ended.code != 0:
-            return Failure("died", f"{ended.kind} {ended.code}: {ended.stderr[-200:].decode('utf-8', 'replace')}")
-        if len(seen.results) != 1:
-            return Failure("no-result", f"{len(seen.results)} final results")
-        return None
+
+def _failure(seen: Watched) -> Failure | None:
+    """Why this was no review: a program's success is one of many signs, and all of them must be there."""
+    ended = seen.ended
+    limits: dict[str, FailureKind] = {
+        "could-not-start": "could-not-start",
+        "timed-out": "timed-out",
+        "output-limit": "output-limit",
+        "transcript-limit": "transcript-limit",
+    }
+    if ended.kind in limits:
+        return Failure(limits[ended.kind], ended.detail)
+    if seen.broken:
+        return Failure("stream-broken", seen.broken)
+    if ended.kind != "exited" or ended.code != 0:
+        return Failure("died", f"{ended.kind} {ended.code}: {ended.stderr[-200:].decode('utf-8', 'replace')}")
+    if len(seen.results) != 1:
+        return Failure("no-result", f"{len(seen.results)} final results")
+    return None
+
+
+def _no_answer(seen: Watched) -> Failure | None:
+    if seen.results[-1].get("answer") is None:
+        return Failure("no-answer", "the program gave no answer")
+    return None
 
 
 def _take(line: bytes, seen: Watched) -> str:
