@@ -132,6 +132,8 @@ class FakeProvider:
 
     def tool_uses(self, records: Iterable[bytes]) -> tuple[ToolUse, ...]:
         found = [json.loads(record) for record in records]
+        if not all(isinstance(record, dict) and record.keys() == {"use", "arguments"} for record in found):
+            raise ValueError("not a tool use")
         return tuple(ToolUse(record["use"], record["arguments"]) for record in found)
 
     def _failure(self, ended: Exit, results: list[bytes], *, broken: bool) -> Failure | None:

@@ -19,7 +19,7 @@ from firsthand.review.diagnosis import expected_schemas_digest
 from firsthand.review.interface import Diagnosis, Host, Launcher, PluginIdentity, Provider, ReviewKind
 from firsthand.review.launching import PlainLauncher
 from firsthand.review.preflight import Rehearsal, run_preflight
-from firsthand.review.session import Bench, Reviewed, Round, review_round
+from firsthand.review.session import Bench, OpenLauncher, Reviewed, Round, review_round
 from firsthand.rules import definition_facts, evidence_status
 from firsthand.snapshot import freeze
 from review.court import FILES, Logged
@@ -27,6 +27,7 @@ from review.fake import PLUGIN, FakeProvider
 
 LOOK = "head -n 1 value.py | grep -q def && grep -q 'x \\* 2' value.py"
 NONCE = "7" * 64
+HOST = Host(environment={}, home=None)
 BUDGET = Budget(timeout_ms=60_000, max_turns=40)
 
 
@@ -37,7 +38,7 @@ def diagnosed(kind: ReviewKind) -> Diagnosis:
         kind=kind,
         provider=PLUGIN,
         program=FakeProvider().program,
-        model="model-1",
+        model="scripted-reviewer",
         effort="high",
         flag_set_digest=canonical_digest(["FOLDER"]),
         tool_schemas_digest=expected_schemas_digest(kind),
@@ -60,21 +61,22 @@ class Hall:
     folder: Path
     kept: Logged = field(default_factory=Logged)
     document: Mapping[str, Any] = field(default_factory=dict)
+    open_launcher: OpenLauncher | None = None
 
     def preflight(
-        self, provider: Provider, plugin: PluginIdentity = PLUGIN, budget: Budget = BUDGET, **host: str
+        self, provider: Provider, plugin: PluginIdentity = PLUGIN, budget: Budget = BUDGET, host: Host = HOST
     ) -> Diagnosis:
         rehearsal = Rehearsal(
             plugin=plugin,
             kind="tools" if self.yard is not None else "tool-less",
-            model="model-1",
+            model="scripted-reviewer",
             effort="high",
             budget=budget,
-            host=Host(environment=host, home=None),
+            host=host,
             private=self.session.tree("preflight"),
             door=self.session.tree("door"),
         )
-        return run_preflight(provider, rehearsal, self.launcher)
+        return run_preflight(provider, rehearsal, self.open_launcher or self.launcher)
 
     def launcher(self, private: Path, deadline: float) -> Launcher:
         return PlainLauncher(self.session, private, deadline)
@@ -98,12 +100,12 @@ class Hall:
             nonce=NONCE,
             diagnosis=diagnosis,
             plugin=PLUGIN,
-            host=Host(environment={}, home=None),
+            host=HOST,
             auth=None,
             private=self.session.tree("run"),
             door=self.session.tree("door"),
         )
-        return review_round(provider, replace(round_, **changes), bench, self.launcher, self.kept)
+        return review_round(provider, replace(round_, **changes), bench, self.open_launcher or self.launcher, self.kept)
 
     def conclude(self, reviewed: Reviewed, stage: str = "final") -> tuple[str, str]:
         """Status and code of the evidence that this round makes."""

@@ -13,7 +13,7 @@ from checks.yard import Yard
 from firsthand.canonical import canonical_bytes
 from firsthand.records import Budget
 from firsthand.review.diagnosis import parse_diagnosis
-from firsthand.review.interface import ReviewError
+from firsthand.review.interface import Host, ReviewError
 from review.fake import FakeProvider
 from review.rounds import diagnosed, open_hall
 
@@ -29,7 +29,7 @@ def test_a_preflight_brings_what_the_server_really_shows(tmp_path: Path, yard: Y
 
 def test_a_provider_that_is_absent_is_refused_with_its_reason(tmp_path: Path, yard: YardMaker) -> None:
     with open_hall(tmp_path, yard) as hall, pytest.raises(ReviewError) as caught:
-        hall.preflight(FakeProvider(), FAKE_ABSENT="1")
+        hall.preflight(FakeProvider(), host=Host(environment={"FAKE_ABSENT": "1"}, home=None))
     assert (caught.value.code, caught.value.next_step) == ("review_verification_provider", "put it back")
 
 

@@ -61,17 +61,22 @@ def test_both_directions_are_carried_byte_for_byte_and_the_end_as_well(tmp_path:
 
 
 def test_the_host_s_end_ends_it_though_its_input_stays_open(tmp_path: Path) -> None:
-    with listening(tmp_path) as listener:
-        with subprocess.Popen([*ARGV, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}) as process:
-            accepted(listener).close()
-            assert process.wait(timeout=10) == 0
+    with (
+        listening(tmp_path) as listener,
+        subprocess.Popen([*ARGV, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={}) as process,
+    ):
+        accepted(listener).close()
+        assert process.wait(timeout=10) == 0
 
 
 @pytest.mark.parametrize("answer", [b"", b"-"])
 def test_a_refusal_is_told_on_standard_error_only(tmp_path: Path, answer: bytes) -> None:
-    with listening(tmp_path) as listener, subprocess.Popen(
-        [*ARGV, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={}
-    ) as process:
+    with (
+        listening(tmp_path) as listener,
+        subprocess.Popen(
+            [*ARGV, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={}
+        ) as process,
+    ):
         connection, _ = listener.accept()
         connection.sendall(answer)
         connection.close()

@@ -25,6 +25,7 @@ class Seen:
         record: what the provider brought back, or None.
         failure: why there is no review, as far as it is known already.
         calls: the host's own log.
+        arrived: how many calls there were, recorded or not.
         instances: how many relays connected.
         delivered: what of the files went out.
         spoiled: what ended the desk's service.
@@ -33,6 +34,7 @@ class Seen:
     record: ReviewRecord | None
     failure: Failure | None
     calls: tuple[ToolCall, ...]
+    arrived: int
     instances: int
     delivered: Delivered
     spoiled: FirsthandError | None
@@ -90,6 +92,8 @@ def judge(  # noqa: PLR0911 # one return a sign: it reads as the list that it is
         return Judged(None, failed, breach=failed.kind in BREACHES, transcript=transcript)
     if read is None:
         return _breach("no-result", "there is no transcript to compare with the host's log", None)
+    if seen.arrived != len(seen.calls):
+        return _breach("tools-extra", f"of {seen.arrived} calls only {len(seen.calls)} have a record", transcript)
     difference = _difference(provider, read.records(), seen.calls)
     if difference:
         return _breach("tools-extra", difference, transcript)

@@ -131,14 +131,14 @@ class PlainProcess:
         try:
             self._process = self._spawn()
         except (OSError, ValueError) as error:
+            self._selector.close()
             self._exit = Exit(kind="could-not-start", detail=str(error))
             return
         self.pid = self._process.pid
         try:
             self._register.started(self.pid)
         except BaseException:
-            self._process.kill()
-            self._process.wait()
+            self._conclude()
             raise
 
     def lines(self) -> Iterator[bytes]:

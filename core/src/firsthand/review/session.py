@@ -230,6 +230,7 @@ def _with_tools(
             record=record,
             failure=failure,
             calls=server.calls,
+            arrived=server.arrived,
             instances=server.instances,
             delivered=desk.delivered,
             spoiled=desk.spoiled,
@@ -238,7 +239,7 @@ def _with_tools(
 
 def _without_tools(provider: Provider, dispatch: Dispatch, launcher: Launcher, delivered: Delivered) -> Seen:
     record, failure = _dispatch(provider, dispatch, None, launcher)
-    return Seen(record=record, failure=failure, calls=(), instances=0, delivered=delivered, spoiled=None)
+    return Seen(record=record, failure=failure, calls=(), arrived=0, instances=0, delivered=delivered, spoiled=None)
 
 
 def _dispatch(

@@ -26,6 +26,10 @@ def arguments_text(arguments: object) -> str:
         return json.dumps(arguments, sort_keys=True, separators=(",", ":"), default=repr)
 
 
+LIMIT_RECORDED: Final = 1_024
+"""Calls that get a record; a reviewer that asks more often, refused all the while, is not reviewing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ticket:
     """A call that has arrived.
@@ -80,7 +84,7 @@ class CallLog:
         runs: tuple[int, ...] = (),
         mutation: int | None = None,
     ) -> ToolCall:
-        """Enter what became of a call; once for each."""
+        """Enter what became of a call; once for each. Beyond 1,024 calls nothing is entered; see `arrived`."""
         returned = text.encode()
         record = ToolCall(
             call=ticket.call,
@@ -98,9 +102,17 @@ class CallLog:
         with self._lock:
             if ticket.call in self._records:
                 raise ValueError(f"call {ticket.call} was answered already")
+            if ticket.call > LIMIT_RECORDED:
+                return record
             self._records[ticket.call] = record
         self._recorder.tool_call(record)
         return record
+
+    @property
+    def arrived(self) -> int:
+        """How many calls there were, recorded or not."""
+        with self._lock:
+            return self._arrived
 
     @property
     def records(self) -> tuple[ToolCall, ...]:

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from firsthand.records import ToolCall
 from firsthand.review import relay
-from firsthand.review.interface import Endpoint
+from firsthand.review.interface import Endpoint, ReviewError
 from firsthand.review.server.desk import Desk
 from firsthand.review.server.door import admit, open_door, welcome
 from firsthand.review.server.log import CallLog
@@ -54,6 +54,11 @@ class ToolServer:
         return self._log.records if self._log is not None else ()
 
     @property
+    def arrived(self) -> int:
+        """How many calls there were; more than `calls` when there were too many to record, or one was not answered."""
+        return self._log.arrived if self._log is not None else 0
+
+    @property
     def endpoint(self) -> Endpoint:
         """What a provider gives its program to start."""
         script = Path(relay.__file__).resolve()
@@ -84,13 +89,24 @@ class ToolServer:
             raise self._failure
 
     def stop(self) -> None:
-        """Cancel what is under way, wait until the last command is gone, and close the socket; safe to call again."""
+        """Cancel what is under way, wait until the last command is gone, and close the socket; safe to call again.
+
+        Raises:
+            ReviewError: a command did not end in 30 s; what it holds is not known.
+        """
         loop, stopped = self._loop, self._stopped
         if loop is not None and stopped is not None:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(stopped.set)
         self._thread.join(_JOIN_S)
         self._listener.close()
+        if self._thread.is_alive():
+            raise ReviewError(
+                "a command of the reviewer could not be ended",
+                where=str(self._folder),
+                next_step="look for processes of the session, then run `firsthand residues --clean`",
+                code="review_verification_cleanup_unknown",
+            )
 
     def _work(self) -> None:
         try:
