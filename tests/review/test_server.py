@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -474,3 +475,9 @@ def refused_relay(court: Court) -> bool:
     argv = court.server.endpoint.argv
     relay = subprocess.run(argv, env={}, input=b"", capture_output=True, check=False, timeout=20)
     return (relay.returncode, relay.stdout) == (1, b"") and b"refused" in relay.stderr
+
+
+def test_the_protocol_is_imported_by_the_server_s_thread_only() -> None:
+    script = "import sys, firsthand.review.preflight, firsthand.review.session; print('mcp' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout.strip() == "False"
