@@ -445,3 +445,24 @@ class Provider(Protocol):
         Raises:
             ValueError: a record is not what this program writes; the core takes that for a broken guard.
         """
+
+
+@runtime_checkable
+class Scripted(Protocol):
+    """What a provider may offer besides: a model that plays a script, to see a whole review without an account.
+
+    Attributes:
+        scripted_model: a model name that only the scripted model serves, so that the evidence can't be taken for a
+            real model's.
+    """
+
+    scripted_model: str
+
+    def play(self, scenario: Path) -> AbstractContextManager[Mapping[str, str]]:
+        """Serve a scenario file on loopback while the context is open.
+
+        Gives the variables that a `Host` must show for the provider to use it.
+
+        Raises:
+            FirsthandError: the scenario can't be read.
+        """

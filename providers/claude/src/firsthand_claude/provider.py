@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from firsthand.review.interface import (
@@ -26,6 +27,7 @@ from firsthand_claude.dispatching import Settings, dispatch_round
 from firsthand_claude.managed import managed_folders, managed_refusal
 from firsthand_claude.preflight import diagnose
 from firsthand_claude.program import Programs
+from firsthand_claude.scripted import MODEL_PREFIX, ScriptedEndpoint, read_scenario
 from firsthand_claude.session import START_LIMIT_S
 from firsthand_claude.transcript import tool_uses
 
@@ -44,6 +46,7 @@ class ClaudeProvider:
     """
 
     name = "claude"
+    scripted_model = f"{MODEL_PREFIX}claude"
 
     def __init__(
         self,
@@ -74,6 +77,12 @@ class ClaudeProvider:
     def review(self, dispatch: Dispatch, endpoint: Endpoint | None, launcher: Launcher) -> ReviewRecord:
         """See `Provider.review`."""
         return dispatch_round(dispatch, endpoint, launcher, self._needed(dispatch.host), self._settings)
+
+    @contextmanager
+    def play(self, scenario: Path) -> Iterator[Mapping[str, str]]:
+        """See `review.interface.Scripted`."""
+        with ScriptedEndpoint(read_scenario(scenario)) as model:
+            yield {"ANTHROPIC_BASE_URL": model.url}
 
     def tool_uses(self, records: Iterable[bytes]) -> tuple[ToolUse, ...]:
         """See `Provider.tool_uses`."""

@@ -22,7 +22,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Dispatch one round, show what came of it, end with the contract's exit status."""
-    line = ProgressLine(quiet=as_json, total=1)
+    line = ProgressLine(quiet=as_json)
     watching = observers(line)
     try:
         reviewing = run_review(
