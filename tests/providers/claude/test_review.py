@@ -6,11 +6,13 @@ import json
 import os
 import signal
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from firsthand.review.interface import Launch, Process
 from firsthand_claude.authentication import DUMMY_KEY
 from firsthand_claude.scripted import ScriptedEndpoint
 from providers.claude.driving import ANSWER, Driver, call, scenario
@@ -217,3 +219,31 @@ def test_an_interrupted_cli_is_no_review(driver: Driver, monkeypatch: pytest.Mon
         thread.join()
     assert record.failure is not None
     assert record.failure.kind in ("no-result", "no-answer", "died", "model-error"), record.failure
+
+
+def test_the_environment_is_built_from_empty_and_bounded_by_the_budget(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "HOST-CANARY")
+    launches: list[Launch] = []
+    endpoint = driver.server()
+    with ScriptedEndpoint(scenario(ANSWERED)) as model:
+        host = driver.host({"ANTHROPIC_BASE_URL": model.url, "HTTPS_PROXY": "HOST-CANARY", "NODE_OPTIONS": "x"})
+        dispatch = driver.dispatch(driver.diagnosis(endpoint), host)
+        inner = driver.launcher(dispatch.private)
+        start = inner.start
+
+        def noting(launch: Launch) -> AbstractContextManager[Process]:
+            launches.append(launch)
+            return start(launch)
+
+        monkeypatch.setattr(inner, "start", noting)
+        record = driver.provider.review(dispatch, endpoint, inner)
+    assert record.failure is None
+    (launch,) = launches
+    assert launch.environment["MCP_TOOL_TIMEOUT"] == str(int(dispatch.remaining_s * 1000))
+    assert "HOST-CANARY" not in json.dumps([dict(launch.environment), launch.argv])
+    assert not {"HTTPS_PROXY", "NODE_OPTIONS", "AWS_SECRET_ACCESS_KEY"} & set(launch.environment)
+    for name in ("HOME", "CLAUDE_CONFIG_DIR", "TMPDIR"):
+        assert Path(launch.environment[name]).is_relative_to(dispatch.private)
+    assert launch.stdin == b"Review this."

@@ -32,7 +32,7 @@ from firsthand_claude.session import START_LIMIT_S
 from firsthand_claude.transcript import tool_uses
 
 RETRIES = 5
-"""How often the CLI repeats a model request that failed, with growing pauses: about half a minute in all."""
+"""How often the CLI repeats a model request that failed, with growing pauses: about 20 s in all."""
 
 
 class ClaudeProvider:
