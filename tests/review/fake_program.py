@@ -91,9 +91,10 @@ def many_files(folder: Path) -> None:
     hang()
 
 
-def leave_the_group() -> None:
+def leave_the_group(folder: Path) -> None:
     """Start a grandchild in a session of its own, which the group's end does not reach."""
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True, env=os.environ)
+    script = "import time; time.sleep(600)"
+    subprocess.Popen([sys.executable, "-c", script, str(folder), "left"], start_new_session=True, env=os.environ)
 
 
 def misbehave(fault: str, folder: Path) -> None:
@@ -108,7 +109,7 @@ def misbehave(fault: str, folder: Path) -> None:
         "silent": lambda: sys.exit(0),
         "big-transcript": lambda: big_transcript(folder),
         "many-files": lambda: many_files(folder),
-        "leave-the-group": leave_the_group,
+        "leave-the-group": lambda: leave_the_group(folder),
     }
     faults[fault]()
 

@@ -134,10 +134,15 @@ def test_leaving_the_context_ends_group_and_kin(tmp_path: Path) -> None:
         "print(child.pid, kin.pid, flush=True)\n"
         "time.sleep(60)\n"
     )
-    with launched(tmp_path, [PYTHON, "-c", script]) as process:
-        pids = [int(pid) for pid in next(process.lines()).split()]
-        assert all(alive(pid) for pid in pids)
-    assert not any(alive(pid) for pid in pids)
+    state = StateDirectory.open(tmp_path / "state", source=tmp_path / "source")
+    with Session.open(state) as session:
+        private = session.tree("run")
+        launcher = PlainLauncher(session, private, time.monotonic() + 30)
+        with launcher.start(Launch(argv=(PYTHON, "-c", script), environment={}, cwd=private)) as process:
+            pids = [int(pid) for pid in next(process.lines()).split()]
+            assert all(alive(pid) for pid in pids)
+        # Before the session's own end, which would end them too.
+        assert not any(alive(pid) for pid in pids)
 
 
 def test_an_exception_of_the_provider_ends_the_program(tmp_path: Path) -> None:
