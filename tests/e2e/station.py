@@ -55,12 +55,6 @@ class Station:
 
 
 @contextmanager
-def own_station(folder: Path) -> Iterator[Station]:
-    """The station of the user who runs the tests."""
-    yield Station(Program(folder / "state"), folder)
-
-
-@contextmanager
 def ordinary_station() -> Iterator[Station]:
     """The station of an ordinary user, for a test that runs as root.
 

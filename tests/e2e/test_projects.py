@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from e2e.program import Answer
-from e2e.station import Station, ordinary_station, own_station, virtual_environment
+from e2e.fixtures import warm_state
+from e2e.program import Answer, Program
+from e2e.station import Station, ordinary_station, virtual_environment
 from firsthand.isolation.interface import Unavailable
 from firsthand_bubblewrap.backend import BubblewrapBackend
 
@@ -103,8 +105,9 @@ def station(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     if isinstance(available, Unavailable):
         pytest.skip(available.reason)
     if request.param == "own":
-        with own_station(tmp_path_factory.mktemp("own")) as place:
-            yield place
+        folder = tmp_path_factory.mktemp("own")
+        shutil.copytree(warm_state(tmp_path_factory), folder / "state")
+        yield Station(Program(folder / "state"), folder)
         return
     if os.geteuid() != 0:
         pytest.skip("the other station is an ordinary user's already")
@@ -115,7 +118,12 @@ def station(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("kind", [PYTEST, NODE, GO, CARGO], ids=lambda kind: kind.name)
+# Go compiles its own library for every command, since nothing is carried from one to the next.
+@pytest.mark.parametrize(
+    "kind",
+    [PYTEST, NODE, pytest.param(GO, marks=[pytest.mark.slow, pytest.mark.timeout(1200)]), CARGO],
+    ids=lambda kind: kind.name,
+)
 def test_drafted_checked_mutated_verified(kind: Kind, station: Station, tree: Any) -> None:
     if station.which(kind.tool) is None:
         pytest.skip(f"{kind.tool} is not installed where this user finds it")
@@ -129,7 +137,7 @@ def test_drafted_checked_mutated_verified(kind: Kind, station: Station, tree: An
     station.own(root)
 
     def run(*arguments: str | Path) -> Answer:
-        return station.program(*arguments, "--json", cwd=root)
+        return station.program(*arguments, "--json", cwd=root, timeout_s=600)
 
     drafted = run("init")
     assert drafted.status == 0, drafted

@@ -15,7 +15,6 @@ from e2e.project import PYTHON, Project
 from firsthand.evidence.storing import read_sealed
 from firsthand.evidence.verifying import verify
 
-TIMEOUT_MS = 2500
 ALLOWANCE_MS = 2000
 
 CLEAN = """
@@ -32,7 +31,7 @@ done
 
 RESISTING = """
 mkdir -p a/b c; touch a/b/file; chmod 000 a/b; chmod 000 a; chmod 555 c; mkfifo p; ln -s / l
-i=0; while [ $i -lt 600 ]; do mkdir d; cd d; i=$((i+1)); done; chmod 000 .
+deep=$(printf 'd/%.0s' $(seq 600)); mkdir -p $deep; touch $deep/file; chmod 000 $deep; chmod 111 d
 """
 
 # Name, script (`{mark}` makes its processes recognisable), status, causes.
@@ -72,9 +71,15 @@ GROUPS = (
 )
 
 
-@pytest.mark.parametrize("group", GROUPS, ids=["greedy", "sticky"])
+# Only checks of the first group reach their deadline; those of the second must have time for their work.
+@pytest.mark.parametrize(("group", "timeout_ms"), [(GROUPS[0], 2000), (GROUPS[1], 20_000)], ids=["greedy", "sticky"])
 def test_a_hostile_check_ends_in_its_bound_is_judged_rightly_and_leaves_nothing(
-    group: tuple[tuple[str, str, str, set[str]], ...], program: Program, project: Project, tmp_path: Path, tree: Any
+    group: tuple[tuple[str, str, str, set[str]], ...],
+    timeout_ms: int,
+    program: Program,
+    project: Project,
+    tmp_path: Path,
+    tree: Any,
 ) -> None:
     mark = str(10**9 + secrets.randbelow(10**9))
     temporary = tmp_path / "tmp"
@@ -82,7 +87,7 @@ def test_a_hostile_check_ends_in_its_bound_is_judged_rightly_and_leaves_nothing(
     scripts: list[tuple[str, str]] = []
     for name, script, _, _ in group:
         scripts += [(name, script.replace("{mark}", mark)), (f"after-{name}", CLEAN)]
-    project.shell(*scripts, timeoutMs=TIMEOUT_MS)
+    project.shell(*scripts, timeoutMs=timeout_ms)
     before = tree(project.root)
     begun = time.monotonic()
     answer = program("check", "--json", cwd=project.root, TMPDIR=str(temporary))
@@ -91,12 +96,12 @@ def test_a_hostile_check_ends_in_its_bound_is_judged_rightly_and_leaves_nothing(
     for name, _, status, causes in group:
         assert checks[name]["status"] == status, checks[name]
         assert checks[name]["cause"] in causes, checks[name]
-        assert checks[name]["durationMs"] <= TIMEOUT_MS + ALLOWANCE_MS, checks[name]
+        assert checks[name]["durationMs"] <= timeout_ms + ALLOWANCE_MS, checks[name]
         after = checks[f"after-{name}"]
         assert (after["status"], after["cause"]) == ("passed", "exit-zero"), f"{name}: {answer.err}"
     assert {check["cleanup"] for check in checks.values()} == {"complete"}
     assert answer.status == (1 if any(status == "failed" for _, _, status, _ in group) else 0)
-    assert took_s < len(group) * (TIMEOUT_MS + ALLOWANCE_MS) / 1000 + 20
+    assert took_s < len(group) * (timeout_ms + ALLOWANCE_MS) / 1000 + 20
     if "daemonises" in checks:
         assert checks["daemonises"]["leftovers"] == 2
     assert carrying(mark) == []

@@ -257,7 +257,7 @@ def test_rewrite_is_exact(bench: Any) -> None:
     assert sorted(os.listdir(bench.copy)) == ["a.txt"]
 
 
-@pytest.mark.parametrize("name", ["-n", "--", "a b", "ü", "*"])
+@pytest.mark.parametrize("name", ["-n", "--", "a b", "ü", "*", "n" * 255])
 def test_rewrite_takes_any_name_as_it_is(bench: Any, name: str) -> None:
     bench.enclosure.rewrite(name, b"new", 0o600)
     assert (bench.copy / name).read_bytes() == b"new"
