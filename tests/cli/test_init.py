@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from e2e.program import Program
 from e2e.project import TEST_CART, Project
@@ -37,6 +40,31 @@ def test_it_never_replaces_what_is_there_unless_told(cold: Program, project: Pro
     project.config.symlink_to("absent")
     assert cold("init", cwd=project.root).status == 2
     assert not (project.root / "absent").exists()
+
+
+@pytest.mark.parametrize("name", ["firsthand.json", "firsthand.schema.json"])
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_links_that_the_project_lays_lead_it_to_no_other_file(
+    cold: Program, project: Project, tmp_path: Path, name: str, force: tuple[str, ...]
+) -> None:
+    project.write("test_cart.py", TEST_CART)
+    precious = tmp_path / "precious"
+    precious.write_text("of the user")
+    (project.root / name).symlink_to(precious)
+    status = cold("init", *force, cwd=project.root).status
+    assert status == (0 if force or name != "firsthand.json" else 2)
+    assert precious.read_text() == "of the user"
+    if status == 0:
+        assert not (project.root / name).is_symlink()
+    assert not list(project.root.glob(".*"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_in_the_schemas_place_does_not_block(cold: Program, project: Project) -> None:
+    project.write("test_cart.py", TEST_CART)
+    os.mkfifo(project.root / "firsthand.schema.json")
+    assert cold("init", cwd=project.root).status == 0
+    assert (project.root / "firsthand.schema.json").is_file()
 
 
 def test_another_definition_in_its_place_gets_the_next_id(cold: Program, project: Project) -> None:

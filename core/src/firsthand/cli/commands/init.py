@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 from pathlib import Path
 
 from firsthand.canonical import JSONValue
@@ -33,8 +34,8 @@ def run(folder: Path, config: Path, *, runtime: str, force: bool, as_json: bool)
     raw = (json.dumps(definition, indent=2, ensure_ascii=False) + "\n").encode()
     parsed = parse_definition(raw, target.parent)
     try:
-        target.write_bytes(raw)
-        schema.write_text(json.dumps(json_schema(), indent=2, ensure_ascii=True) + "\n", encoding="ascii")
+        _put(target, raw)
+        _put(schema, (json.dumps(json_schema(), indent=2, ensure_ascii=True) + "\n").encode("ascii"))
     except OSError as error:
         raise UsageError(
             f"it can't be written: {error.strerror}", where=str(target), next_step="name another file with --config"
@@ -67,6 +68,22 @@ def run(folder: Path, config: Path, *, runtime: str, force: bool, as_json: bool)
     for remark in found.remarks:
         console.print(lines(f"note: {remark}"))
     console.print(lines("next: firsthand check"))
+
+
+def _put(place: Path, raw: bytes) -> None:
+    """Write beside and rename: what a project we do not trust has put at the place is replaced, never followed.
+
+    Raises:
+        OSError: it can't be written; what was there stands as it was.
+    """
+    beside = place.with_name(f".{secrets.token_hex(8)}")
+    try:
+        with open(beside, "xb") as file:
+            file.write(raw)
+        os.replace(beside, place)
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _run_id(definition: dict[str, JSONValue], target: Path) -> JSONValue:
