@@ -71,19 +71,28 @@ def foresee(run: Run, out: Path | None, key: Path | None) -> Destination:
     """
     signing_key = None if key is None else load_signing_key(key, source=run.definition.root)
     if out is not None:
-        if os.path.lexists(out):
-            raise UsageError(
-                "something is there already; evidence is never written over",
-                where=str(out),
-                next_step="name another file with --out",
-            )
-        if not out.parent.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
-            raise UsageError(
-                "its folder does not exist or can't be written",
-                where=str(out),
-                next_step="name a file in a folder of yours",
-            )
+        refuse_taken(out)
     return Destination(out, signing_key)
+
+
+def refuse_taken(out: Path) -> None:
+    """Find out that a new file can be made, before time is spent on what it will hold.
+
+    Raises:
+        UsageError: something is there, or its folder can't be written.
+    """
+    if os.path.lexists(out):
+        raise UsageError(
+            "something is there already; evidence is never written over",
+            where=str(out),
+            next_step="name another file with --out",
+        )
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
+        raise UsageError(
+            "its folder does not exist or can't be written",
+            where=str(out),
+            next_step="name a file in a folder of yours",
+        )
 
 
 def seal_run(

@@ -9,13 +9,17 @@ from firsthand.canonical import JSONValue
 from firsthand.cli.output import answers, end, lines, print_json, table
 from firsthand.cli.progress import ProgressLine
 from firsthand.engine.backends import examine_backend
+from firsthand.engine.sealing import refuse_taken
 from firsthand.errors import EXIT_GOOD, EXIT_REFUSED
+from firsthand.evidence.storing import write_sealed
 from firsthand.records import BatteryReport, ProbeResult
 from firsthand.residues import Session, StateDirectory
 
 
 def run(backend: str, out: Path | None, state: Path | None, *, as_json: bool) -> None:
     """Run the whole battery live and show every probe; ends with 3 when the backend may not be used."""
+    if out is not None:
+        refuse_taken(out)
     line = ProgressLine(quiet=as_json)
     with Session.open(StateDirectory.open(state)) as session:
         try:
@@ -24,7 +28,7 @@ def run(backend: str, out: Path | None, state: Path | None, *, as_json: bool) ->
             line.close()
     value = report.as_json()
     if out is not None:
-        out.write_text(json.dumps(value, indent=2, ensure_ascii=True) + "\n", encoding="ascii")
+        write_sealed(out, (json.dumps(value, indent=2, ensure_ascii=True) + "\n").encode("ascii"))
     if as_json and isinstance(value, dict):
         print_json(value)
     else:

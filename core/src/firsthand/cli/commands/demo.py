@@ -16,9 +16,14 @@ from firsthand.review.interface import ReviewError
 def run(keep: Path | None) -> None:
     """Tell the story; ends with 0 when every step came out as it should."""
     if keep is not None:
-        if keep.exists():
-            raise UsageError("it exists already", where=str(keep), next_step="name a new folder with --keep")
-        keep.mkdir(mode=0o700)
+        try:
+            keep.mkdir(mode=0o700)
+        except OSError as error:
+            raise UsageError(
+                f"the folder can't be made: {error.strerror}",
+                where=str(keep),
+                next_step="name a new folder with --keep",
+            ) from error
         _tell(keep.resolve(), kept=True)
     with tempfile.TemporaryDirectory(prefix="firsthand-demo-") as folder:
         _tell(Path(folder).resolve(), kept=False)
