@@ -83,6 +83,12 @@ def test_the_command_has_no_privilege_left(bench: Any) -> None:
     assert 0 not in map(int, status["Uid"].split())
 
 
+def test_process_1_and_the_keeper_have_only_what_becoming_another_user_takes(bench: Any) -> None:
+    set_ids = 1 << 6 | 1 << 7 | 1 << 8  # CAP_SETGID, CAP_SETUID, CAP_SETPCAP
+    found = bench.shell("grep -h CapEff /proc/1/status /proc/2/status").stdout.data.split()[1::2]
+    assert [int(value, 16) for value in found] == [set_ids if os.geteuid() == 0 else 0] * 2
+
+
 def test_the_command_is_in_a_session_of_the_sandbox_s_own(bench: Any) -> None:
     fields = bench.run("/usr/bin/cat", "/proc/self/stat").stdout.data.split()
     assert fields[5] == b"1", "process 1 leads the session"

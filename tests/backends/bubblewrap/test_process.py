@@ -161,3 +161,16 @@ def test_an_end_that_can_not_be_established_is_said_in_time(backend: Any, tmp_pa
     assert (outcome.kind, outcome.cleanup) == ("timed-out", "unknown")
     assert took < 0.3 + 2
     assert gone(init)
+
+
+def test_the_sandbox_program_itself_has_no_environment(make_bench: Callable[..., Any]) -> None:
+    # What it had would stand in /proc/1/environ, and a variable for the loader would work on it.
+    bench = make_bench()
+    seen: list[bytes] = []
+
+    def look() -> bool:
+        seen.append(Path(f"/proc/{bench.watch.seen[0]}/environ").read_bytes())
+        return False
+
+    bench.shell("sleep 0.4", cancelled=look)
+    assert set(seen) == {b""}

@@ -68,17 +68,17 @@ def test_named_toolchains_come_before_the_hosts_path(source: Path, tools: Path) 
     assert found.toolchains == (Toolchain(tools / "one", named=True),)
 
 
-@pytest.mark.parametrize("entry", ["bin", ".", "", "PROJECT/bin", "PROJECT/../project/bin", "PROJECT/../alias/bin"])
+@pytest.mark.parametrize("entry", ["bin", ".", "", "PROJECT/bin", "PARENT/other/../project/bin", "PARENT/alias/bin"])
 def test_path_entries_that_the_project_controls_are_passed_over(
     source: Path, entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(source / "bin" / "planted")
     (source.parent / "alias").symlink_to(source)
+    (source.parent / "other").mkdir()
+    named = entry.replace("PROJECT", str(source)).replace("PARENT", str(source.parent))
     monkeypatch.chdir(source)
     with pytest.raises(ToolchainError, match="no executable 'planted'"):
-        place(
-            "planted", source, registered=["bin/planted"], environment={"PATH": entry.replace("PROJECT", str(source))}
-        )
+        place("planted", source, registered=["bin/planted"], environment={"PATH": named})
 
 
 def test_a_program_that_is_nowhere_names_the_field(source: Path) -> None:
@@ -197,6 +197,24 @@ def test_what_the_project_leads_to_stays_its_doing_further_on(source: Path, tool
     assert str(venv) in caught.value.next_step
 
 
+def test_a_link_of_the_project_in_the_middle_of_the_way_opens_nothing_by_itself(
+    source: Path, tools: Path, base: Path
+) -> None:
+    (source / "python").symlink_to(base / "bin" / "python3.12")
+    (tools / "bin").mkdir()
+    (tools / "bin" / "python").symlink_to(source / "python")
+    with pytest.raises(ToolchainError, match="what a file of the project leads to"):
+        place("python", source, environment={"PATH": str(tools / "bin")})
+
+
+def test_what_can_not_be_executed_is_passed_over(source: Path, tools: Path) -> None:
+    program(tools / "one" / "bin" / "node").chmod(0o644)
+    (tools / "two" / "bin" / "node").mkdir(parents=True)
+    right = program(tools / "three" / "bin" / "node")
+    search = ":".join(str(tools / name / "bin") for name in ("one", "two", "three"))
+    assert place("node", source, environment={"PATH": search}).programs["node"].path == str(right)
+
+
 def test_an_environment_of_the_project_must_be_named(source: Path) -> None:
     (source / ".venv" / "bin").mkdir(parents=True)
     (source / ".venv" / "bin" / "python").symlink_to("/bin/sh")
@@ -255,6 +273,12 @@ def test_pyenv_is_looked_through(source: Path, tools: Path) -> None:
     assert found.programs["python3"].path == str(pyenv / "versions" / "3.11.7" / "bin" / "python3")
     chosen = place("python3", source, environment={"PATH": str(shim.parent), "PYENV_VERSION": "3.12"})
     assert chosen.toolchains == (Toolchain(pyenv / "versions" / "3.12.1", named=False),)
+    (pyenv / "versions" / "mine").symlink_to("3.12.1")
+    linked = place("python3", source, environment={"PATH": str(shim.parent), "PYENV_VERSION": "mine"})
+    assert linked.toolchains == (Toolchain(pyenv / "versions" / "3.12.1", named=False),)
+    program(pyenv / "versions" / "3.12.2" / "bin" / "python3")
+    with pytest.raises(ToolchainError, match="2 versions"):
+        place("python3", source, environment={"PATH": str(shim.parent), "PYENV_VERSION": "3.12"})
 
 
 def test_a_version_file_of_the_project_opens_nothing_by_itself(source: Path, tools: Path) -> None:
@@ -265,9 +289,10 @@ def test_a_version_file_of_the_project_opens_nothing_by_itself(source: Path, too
     with pytest.raises(ToolchainError) as caught:
         place("python3", source, environment={"PATH": str(shim.parent)})
     assert str(pyenv / "versions" / "3.12.1") in caught.value.next_step
-    (source / ".python-version").write_text("../../../etc\n")
-    with pytest.raises(ToolchainError, match="no version"):
-        place("python3", source, environment={"PATH": str(shim.parent)})
+    for outside in ("../../../etc", "3.12.1/../../../etc", "/etc"):
+        (source / ".python-version").write_text(f"{outside}\n")
+        with pytest.raises(ToolchainError, match="no version"):
+            place("python3", source, environment={"PATH": str(shim.parent)})
 
 
 def test_rustup_is_looked_through(source: Path, tools: Path) -> None:
