@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -101,7 +101,8 @@ class Prepared(Run):
         """See `Run.check_again`; the toolchains and programs count as well."""
         super().check_again()
         try:
-            placed = _place(self.definition, self.verification, self.state)
+            # The same roots were looked through for what may not be shown at the start; their content has a digest.
+            placed = _place(self.definition, self.verification, refuse=lambda _root: None)
             same = _digests(self.closure, self.state) == self.toolchains and placed == self.closure
         except (OSError, FirsthandError):
             same = False
@@ -182,7 +183,12 @@ def furnish(run: Run, verification: ReviewVerification, *, progress: Progress | 
         IsolationError: no backend can be used.
         ToolchainError: a check's program can't be placed.
     """
-    closure = _place(run.definition, verification, run.state)
+    definition, homes = run.definition, home_folders(os.environ)
+    closure = _place(
+        definition,
+        verification,
+        refuse=lambda root: refuse_root(root, source=definition.root, state_dir=run.state.path, homes=homes),
+    )
     toolchains = _digests(closure, run.state)
     selected = select_backend(run.state, run.session, progress=progress)
     return Prepared(
@@ -205,15 +211,14 @@ def furnish(run: Run, verification: ReviewVerification, *, progress: Progress | 
     )
 
 
-def _place(definition: Definition, verification: ReviewVerification, state: StateDirectory) -> Closure:
-    homes = home_folders(os.environ)
+def _place(definition: Definition, verification: ReviewVerification, *, refuse: Callable[[Path], None]) -> Closure:
     return resolve(
         [check.command[0] for check in verification.checks],
         source=definition.root,
         registered=verification.files,
         toolchains=[Path(root) for root in verification.toolchains],
         environment=os.environ,
-        refuse=lambda root: refuse_root(root, source=definition.root, state_dir=state.path, homes=homes),
+        refuse=refuse,
     )
 
 
