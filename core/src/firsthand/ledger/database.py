@@ -177,6 +177,8 @@ class Database:
         with self._transaction():
             # Looked at again under the lock: another process may just have done it.
             version = self._version(len(migrations))
+            if version == len(migrations):
+                return
             if version == 0 and outside is not None:
                 raise LedgerError(
                     "the ledger is gone: entries were written, and the file is new or empty",
