@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from firsthand.errors import StateError
-from firsthand.ledger import ClaimRefusedError, Ledger, LedgerError, filesystem, place
+from firsthand.ledger import ClaimRefusedError, Ledger, LedgerError, filesystem
 from firsthand.ledger.place import LedgerPlace
 from firsthand.ledger.schema import APPLICATION_ID
 from firsthand.residues import StateDirectory
@@ -115,7 +115,8 @@ def test_a_pipe_is_not_opened(state: StateDirectory) -> None:
 
 
 def test_another_owner(state: StateDirectory, used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place.os, "geteuid", lambda: os.stat(used).st_uid + 1)
+    other = os.stat(used).st_uid + 1
+    monkeypatch.setattr(os, "geteuid", lambda: other)
     refused(state, "belongs to uid")
 
 

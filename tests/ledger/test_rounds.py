@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -176,11 +177,12 @@ def test_only_the_claim_writes(ledger: Ledger, change: dict[str, object]) -> Non
     claim = ledger.claim(asked())
     forged = dataclasses.replace(claim, **change)  # type: ignore[arg-type] # one field at a time
     before = ledger.latest()
-    for write in (
+    writes: tuple[Callable[[], None], ...] = (
         lambda: ledger.dispatched(forged),
         lambda: ledger.head(forged, "call", "c" * 64),
         lambda: ledger.end(forged, "failed", ""),
-    ):
+    )
+    for write in writes:
         with pytest.raises(FencedError) as caught:
             write()
         assert caught.value.code == "round_unknown"
@@ -223,9 +225,12 @@ def test_the_usage_log_keeps_failed_ends_too(ledger: Ledger) -> None:
 def test_threads_may_share_a_ledger(ledger: Ledger) -> None:
     claim = ledger.claim(asked())
     ledger.dispatched(claim)
-    threads = [
-        threading.Thread(target=lambda: [ledger.head(claim, "call", "c" * 64) for _ in range(20)]) for _ in range(4)
-    ]
+
+    def enter() -> None:
+        for _ in range(20):
+            ledger.head(claim, "call", "c" * 64)
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
