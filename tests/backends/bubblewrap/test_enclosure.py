@@ -172,8 +172,8 @@ def test_stdin_is_empty(bench: Any) -> None:
 def test_no_descriptor_but_the_three_is_open(bench: Any) -> None:
     read, write = os.pipe()
     try:
-        os.set_inheritable(read, True)  # noqa: FBT003
-        os.set_inheritable(write, True)  # noqa: FBT003
+        os.set_inheritable(read, True)
+        os.set_inheritable(write, True)
         listed = bench.shell(
             "for f in /proc/self/fd/*; do readlink $f; done; ls /proc/$$/fd | tr '\\n' ' '"
         ).stdout.data

@@ -559,6 +559,6 @@ class TestUnconfinableWorkspaces:
         with listener:
             listener.bind(str(tmp_path / "s"))
             listener.listen()
-            os.set_inheritable(listener.fileno(), True)  # noqa: FBT003 # the signature
+            os.set_inheritable(listener.fileno(), True)  # the signature
             script = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd')))"
             assert place.enclosure().run(place.python(script)).stdout.data == b"[0, 1, 2, 3]\n"
