@@ -147,19 +147,21 @@ def test_a_fault_of_our_own_is_unknown_and_never_negative(tmp_path: Path) -> Non
         ["verify", "absent.json"],
     ],
 )
-def test_wrong_usage_ends_with_2_or_a_refusal_and_says_nothing_on_standard_output(
-    arguments: list[str], cold: Program, tmp_path: Path
-) -> None:
-    expected = 1 if arguments[:2] == ["verify", "absent.json"] else EXIT_USAGE
+def test_wrong_usage_is_a_refusal_in_json(arguments: list[str], cold: Program, tmp_path: Path) -> None:
+    told = cold(*arguments, "--json", cwd=tmp_path)
+    assert told.status == (1 if arguments == ["verify", "absent.json"] else EXIT_USAGE)
+    assert told.err == ""
+    assert told.json["status"] == "refused"
+    assert {"code", "message", "next"} <= set(told.json)
+
+
+@pytest.mark.parametrize("arguments", [["--nope"], ["check", "surplus"], ["mutate"], ["init", "absent-folder"]])
+def test_wrong_usage_is_told_to_people_on_standard_error(arguments: list[str], cold: Program, tmp_path: Path) -> None:
     answer = cold(*arguments, cwd=tmp_path)
-    assert answer.status == expected
+    assert answer.status == EXIT_USAGE
     assert answer.out == ""
     assert answer.err != ""
     assert "Traceback" not in answer.err
-    told = cold(*arguments, "--json", cwd=tmp_path)
-    assert told.status == expected
-    assert told.json["status"] == "refused"
-    assert {"code", "message", "next"} <= set(told.json)
 
 
 def test_without_arguments_it_shows_its_commands(cold: Program, tmp_path: Path) -> None:

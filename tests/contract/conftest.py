@@ -24,12 +24,19 @@ GROUP = "firsthand.backends"
 NEEDS_CONFINEMENT = {"available", "backend", "enter", "box", "shared"}
 
 
+def _confines(entry: EntryPoint) -> bool:
+    try:
+        return isinstance(entry.load()().availability(), Available)
+    except Exception:  # noqa: BLE001 - one that can't be loaded fails the tests that need no confinement, by its name
+        return False
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend_entry" not in metafunc.fixturenames:
         return
     found: list[Any] = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
     if NEEDS_CONFINEMENT & set(metafunc.fixturenames):
-        found = [entry for entry in found if isinstance(entry.load()().availability(), Available)] or [
+        found = [entry for entry in found if _confines(entry)] or [
             pytest.param(None, marks=pytest.mark.skip(reason="no installed backend can confine on this machine"))
         ]
     metafunc.parametrize("backend_entry", found, ids=lambda entry: getattr(entry, "name", "none"), scope="session")

@@ -75,7 +75,7 @@ def test_a_read_only_file_is_rewritten(box: Any, mode: int) -> None:
     assert box.sh("cat note.txt").stdout.data == b"second"
 
 
-@pytest.mark.parametrize("name", ["a b", "below/-n", "$HOME", "é", "new\nline", "'\"", "*"])
+@pytest.mark.parametrize("name", ["a b", "-n", "--", "below/-n", "$HOME", "é", "new\nline", "'\"", "*"])
 def test_any_name_is_taken_as_it_is(shared: Any, name: str) -> None:
     (shared.copy / name).write_bytes(b"old")
     (shared.copy / name).chmod(0o666)

@@ -89,6 +89,15 @@ def test_a_state_directory_that_is_not_there_yet_counts(place: Place) -> None:
     assert place.reason(place.state.parent) == "toolchain-contains-state"
 
 
+def test_whatever_lies_directly_among_the_homes_is_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = place.base / "homes" / "someone-else"
+    (other / "tool").mkdir(parents=True)
+    place.refuse(other)
+    monkeypatch.setattr("firsthand.definition.toolchains.HOME_PARENTS", (str(other.parent),))
+    assert place.reason(other) == "toolchain-contains-home"
+    place.refuse(other / "tool")
+
+
 def test_a_toolchain_in_a_home_is_accepted(place: Place) -> None:
     (place.home / ".pyenv" / "versions" / "3.11").mkdir(parents=True)
     place.refuse(place.home / ".pyenv" / "versions" / "3.11")
@@ -231,6 +240,17 @@ def test_a_refusal_names_the_field_of_the_definition(place: Place, sound: dict[s
     assert refused(["/"]) == (first, "toolchain-too-wide")
     assert refused([str(place.source)]) == (first, "toolchain-contains-source")
     assert refused([str(place.state)]) == (first, "toolchain-contains-state")
+
+
+def test_a_machine_that_executes_nothing_need_not_have_them(place: Place, sound: dict[str, Any]) -> None:
+    def parse(toolchain: str) -> None:
+        sound["reviewVerification"]["toolchains"] = [toolchain]
+        parse_definition(json.dumps(sound).encode(), place.source, homes=[], executes=False)
+
+    parse("/nowhere/at/all")
+    for toolchain in ("relative", "/a/../b"):
+        with pytest.raises(DefinitionError):
+            parse(toolchain)
 
 
 def test_homes_come_from_the_environment_and_the_user_database(tmp_path: Path) -> None:

@@ -255,6 +255,51 @@ def test_a_change_during_the_read_is_seen(
     assert refusal(root_fd, "f").reason == "changed-during-read"
 
 
+@pytest.mark.parametrize("swapped", ["leaf", "folder"])
+def test_a_link_swapped_in_after_the_look_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    """The flipping race hits this moment rarely; here it is hit always."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "f").write_bytes(b"outside")
+    (tmp_path / "ws" / "d").mkdir(parents=True)
+    (tmp_path / "ws" / "d" / "f").write_bytes(b"inside")
+    root_fd = open_folder(tmp_path / "ws")
+    really_stat = os.stat
+
+    def look_then_swap(path: bytes, *, dir_fd: int, follow_symlinks: bool) -> os.stat_result:
+        found = really_stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        monkeypatch.undo()
+        if swapped == "leaf":
+            (tmp_path / "ws" / "d" / "f").unlink()
+            (tmp_path / "ws" / "d" / "f").symlink_to(outside / "f")
+        else:
+            (tmp_path / "ws" / "d").rename(tmp_path / "ws" / "gone")
+            (tmp_path / "ws" / "d").symlink_to(outside)
+        return found
+
+    monkeypatch.setattr("firsthand.files.reading.os.stat", look_then_swap)
+    if swapped == "leaf":
+        assert refusal(root_fd, "d/f").reason == "symlink"
+    else:
+        # The folder was open by then: what is read is still what lay inside.
+        content = read_registered(root_fd, "d/f", LIMIT)
+        assert content is not None
+        assert content.data == b"inside"
+    os.close(root_fd)
+
+
+def test_a_file_that_holds_more_than_it_claims_is_refused() -> None:
+    own = Path(f"/proc/{os.getpid()}")
+    if not (own / "status").exists():
+        pytest.skip("no /proc here")
+    fd = open_folder(own)
+    assert os.stat("status", dir_fd=fd).st_size == 0
+    assert refusal(fd, "status").reason == "changed-during-read"
+    os.close(fd)
+
+
 def test_short_reads_are_continued(tmp_path: Path, root_fd: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f").write_bytes(bytes(range(256)))
     really_read = os.read

@@ -391,9 +391,13 @@ def test_a_cache_that_cannot_be_used_costs_only_time(tmp_path: Path) -> None:
 
 
 def test_the_cache_stays_small(choose: Select, folder: Path) -> None:
+    others = [folder / f"toolchain-{number}.json" for number in range(40)]
+    for path in others:
+        path.write_text("{}")
     for number in range(40):
         choose(candidate("one", version=str(number)), battery=Battery())
-    assert len(list(folder.iterdir())) == 32
+    assert len(list(folder.glob("battery-*"))) == 32
+    assert all(path.exists() for path in others)
     assert choose(candidate("one", version="39"), battery=Battery()).cached
 
 

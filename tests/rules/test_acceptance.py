@@ -113,7 +113,7 @@ def test_a_plain_exit_code_counts_only_where_the_definition_says_so(check: dict[
         test_names=(),
         mutations=(mutation_run(cause="exit-code-only"),),
     )
-    assert codes(record) == (set() if accepted else {(EVIDENCE, "c"), (EVIDENCE, "mutations")})
+    assert codes(record) == (set() if accepted else {(EVIDENCE, "mutations")})
 
 
 def test_a_review_without_tools_runs_nothing() -> None:

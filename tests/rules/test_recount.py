@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -170,6 +171,19 @@ def test_a_run_between_replace_and_restore_in_the_same_lane_is_found() -> None:
 def test_runs_of_another_lane_between_are_none() -> None:
     runs = (run(1), run(2, "control", ended=exited(2)), run(3, lane=1), red(4), run(5, lane=1), run(6, "restored"))
     assert wheres(evidence(runs=runs, mutations=(mutation_run(mutated=4, after=6),))) == set()
+
+
+def test_a_large_forgery_takes_no_long_time() -> None:
+    # Every run red, every mutation a catch: what looks each one up by walking all the others would take minutes.
+    many = 3_000
+    runs = tuple(red(number, "baseline" if number % 2 else "mutated") for number in range(1, 2 * many + 1))
+    catches = tuple(
+        mutation_run(before=number - 1, mutated=number, after=number + 1) for number in range(2, 2 * many, 2)
+    )
+    record = evidence(runs=runs, mutations=catches, controls=(), unprobed=("src/value.py",))
+    begun = time.process_time()
+    assert len(wheres(record)) > many
+    assert time.process_time() - begun < 10
 
 
 CHANGES: list[Callable[[MutationRun], MutationRun]] = [

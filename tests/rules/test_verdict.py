@@ -126,6 +126,30 @@ def test_exit_zero_that_proves_nothing_is_no_survivor(tests: Counts | None, caus
     assert judge(mutated=ended(exited(0), tests)) == ("inconclusive", cause)
 
 
+@pytest.mark.parametrize(
+    ("failed", "expected"),
+    [
+        ({"t::a": "MemoryError"}, "crash"),
+        ({"t::a": "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB"}, "crash"),
+        ({"t::a": "OSError: [Errno 28] No space left on device: '/tmp/x'"}, "crash"),
+        ({"t::a": "BlockingIOError: [Errno 11] Resource temporarily unavailable"}, "crash"),
+        ({"t::a": "Error: EMFILE: too many open files, open 'x'"}, "crash"),
+        ({"t::a": "RuntimeError: can't start new thread"}, "crash"),
+        ({"t::a": "MemoryError", "t::b": "AssertionError: 1 != 2"}, "detected"),
+        ({"t::a": "RecursionError: maximum recursion depth exceeded"}, "detected"),
+    ],
+)
+def test_running_out_of_the_machine_is_no_catch(failed: dict[str, str], expected: str) -> None:
+    verdict, cause = judge(mutated=red(3, failed=failed))
+    assert verdict == expected
+    assert (cause == "resource-exhausted") == (expected == "crash")
+
+
+def test_running_out_is_seen_in_a_plain_exit_codes_last_line_too() -> None:
+    broken = run(3, "mutated", ended=exited(1), runner="exit", stderr="Traceback\nMemoryError\n")
+    assert judge("exit", mutated=broken) == ("crash", "resource-exhausted")
+
+
 def test_a_summary_without_names_needs_the_same_count_and_a_test_that_is_no_stand_in() -> None:
     unnamed: dict[str, Any] = {
         "before": run(1, tests=counts(names=None)),

@@ -7,6 +7,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,13 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-@pytest.fixture(params=[0o000, 0o077], ids=["umask-000", "umask-077"])
-def umask(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = os.umask(request.param)
-    yield request.param
-    os.umask(before)
+@contextmanager
+def umask(value: int) -> Iterator[None]:
+    before = os.umask(value)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 BYTES = {
@@ -56,15 +59,17 @@ def test_bytes_are_exact(source: Path, define: Define, place: Path) -> None:
         assert snapshot.read(name) == data
 
 
-def test_modes_are_exact_and_folders_private(source: Path, define: Define, place: Path, umask: int) -> None:
+@pytest.mark.parametrize("value", [0o000, 0o022, 0o077, 0o777])
+def test_modes_are_exact_and_folders_private(source: Path, define: Define, place: Path, value: int) -> None:
     modes = [0o644, 0o755, 0o600, 0o444, 0o400, 0o777, 0o640, 0o1644]
     (source / "deep" / "er").mkdir(parents=True)
     names = [f"deep/er/{mode:04o}" for mode in modes]
     for name, mode in zip(names, modes, strict=True):
         (source / name).write_bytes(b"x")
         (source / name).chmod(mode)
-    snapshot = freeze(define(names), place)
-    copy = snapshot.working_copy(place / "copy")
+    with umask(value):
+        snapshot = freeze(define(names), place)
+        copy = snapshot.working_copy(place / "copy")
     assert [entry.mode for entry in snapshot.manifest.entries] == modes
     assert [mode_of(snapshot.pristine / name) for name in names] == modes
     assert [mode_of(copy.path / name) for name in names] == modes

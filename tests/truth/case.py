@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from checks.yard import NODE, PYTEST, UNITTEST, Yard, cargo_root
+from checks.yard import NODE, PYTEST, UNITTEST, Yard, cargo_root, go_root
 
 VALUE = "def add(a, b):\n    return a + b\n\n\ndef unused():\n    return 1  # never called\n"
 BREAK = ("return a + b", "return a - b")
@@ -122,7 +122,7 @@ def node(name: str, tests: str, mutation: tuple[str, str] | None, *expected: str
     """A suite for node's own runner."""
     value = options.pop("value", "export function add(a, b) {\n  return a + b;\n}\n")
     files = {"value.mjs": value, "tests/value.test.mjs": tests}
-    command = (NODE or "/usr/bin/node", "--test", "tests/value.test.mjs")
+    command = (NODE or "/usr/bin/node", "--test", *options.pop("flags", ()), "tests/value.test.mjs")
     needs = "" if NODE else "node is not installed"
     return Case(name, files, command, _pairs(expected), mutation, "value.mjs", needs=needs, **_options(options))
 
@@ -136,6 +136,28 @@ def cargo(name: str, library: str, mutation: tuple[str, str] | None, *expected: 
     options = {"timeout_ms": 120_000, "path_entries": (Path(program).parent,), "needs": needs, **options}
     argv = (program, "test", "--offline")
     return Case(name, files, argv, _pairs(expected), mutation, "src/lib.rs", **_options(options))
+
+
+def go(name: str, files: Mapping[str, str], mutation: tuple[str, str] | None, *expected: str, **options: Any) -> Case:
+    """A Go module tested by go; every run compiles the standard library anew, since nothing is carried over."""
+    root = go_root()
+    program = str(root / "bin" / "go") if root else "/usr/bin/go"
+    options = {
+        "timeout_ms": 240_000,
+        "path_entries": (Path(program).parent,),
+        "needs": "" if root else "no Go distribution: set FIRSTHAND_TEST_GO to one",
+        **options,
+    }
+    path = options.pop("mutated", "v.go")
+    return Case(
+        name,
+        {"go.mod": "module v\n\ngo 1.20\n", **files},
+        (program, "test", "./..."),
+        _pairs(expected),
+        mutation,
+        path,
+        **_options(options),
+    )
 
 
 def report_of(program: str) -> str:

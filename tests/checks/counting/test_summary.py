@@ -152,6 +152,15 @@ def test_node_lists_a_file_that_did_not_load_as_a_test_which_it_is_not() -> None
     assert counted.tests.failures == ()
 
 
+@pytest.mark.parametrize(
+    "line", ["\u2714 /p/tests/v.test.mjs (3ms)\n", "ok 1 - /p/tests/v.test.cts\n", "    ok 1 - v.js\n"]
+)
+def test_node_lists_a_file_that_left_early_as_a_passed_test_which_it_is_not(line: str) -> None:
+    counted = read_node((line + NODE).encode())
+    assert counted is not None
+    assert not counted.tests.complete
+
+
 def test_node_without_all_its_counts_said_nothing() -> None:
     assert read_node(NODE.replace("\u2139 cancelled 0\n", "").encode()) is None
 

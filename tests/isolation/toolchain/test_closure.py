@@ -68,14 +68,17 @@ def test_named_toolchains_come_before_the_hosts_path(source: Path, tools: Path) 
     assert found.toolchains == (Toolchain(tools / "one", named=True),)
 
 
-@pytest.mark.parametrize("entry", ["bin", ".", "", "PROJECT/bin"])
+@pytest.mark.parametrize("entry", ["bin", ".", "", "PROJECT/bin", "PROJECT/../project/bin", "PROJECT/../alias/bin"])
 def test_path_entries_that_the_project_controls_are_passed_over(
     source: Path, entry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(source / "bin" / "planted")
+    (source.parent / "alias").symlink_to(source)
     monkeypatch.chdir(source)
     with pytest.raises(ToolchainError, match="no executable 'planted'"):
-        place("planted", source, environment={"PATH": entry.replace("PROJECT", str(source))})
+        place(
+            "planted", source, registered=["bin/planted"], environment={"PATH": entry.replace("PROJECT", str(source))}
+        )
 
 
 def test_a_program_that_is_nowhere_names_the_field(source: Path) -> None:
@@ -164,10 +167,62 @@ def test_a_link_inside_the_source_opens_nothing_by_itself(source: Path, base: Pa
         place("./python", source, registered=["python"])
 
 
-def test_a_script_of_the_project_opens_nothing_by_itself(source: Path, base: Path) -> None:
-    program(source / "run", f"#!{base}/bin/python3.12\n")
+@pytest.mark.parametrize(
+    "head", ["#!{}\n", "#!/usr/bin/env {}\n", "#!/usr/bin/env -S A=1 {} -x\n", "#!/bin/sh\n'''exec' \"{}\" \"$0\"\n"]
+)
+def test_a_script_of_the_project_opens_nothing_by_itself(source: Path, base: Path, head: str) -> None:
+    program(source / "run", head.format(f"{base}/bin/python3.12"))
+    with pytest.raises(ToolchainError) as caught:
+        place("./run", source, registered=["run"])
+    assert str(base) in caught.value.next_step
     found = place("./run", source, registered=["run"], toolchains=[base])
     assert found.programs["./run"].path == str(source / "run")
+
+
+def test_a_dependency_folder_s_script_opens_nothing_by_itself(source: Path, base: Path) -> None:
+    program(source / ".venv" / "bin" / "tool", f"#!{base}/bin/python3.12\n")
+    with pytest.raises(ToolchainError, match="what a file of the project leads to"):
+        place(".venv/bin/tool", source, toolchains=[source / ".venv"])
+
+
+def test_what_the_project_leads_to_stays_its_doing_further_on(source: Path, tools: Path) -> None:
+    # A link of the project to an environment elsewhere, whose own link then leads into the system.
+    venv = tools / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").symlink_to("/bin/sh")
+    (venv / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    (source / "python").symlink_to(venv / "bin" / "python")
+    with pytest.raises(ToolchainError) as caught:
+        place("./python", source, registered=["python"])
+    assert str(venv) in caught.value.next_step
+
+
+def test_an_environment_of_the_project_must_be_named(source: Path) -> None:
+    (source / ".venv" / "bin").mkdir(parents=True)
+    (source / ".venv" / "bin" / "python").symlink_to("/bin/sh")
+    (source / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    with pytest.raises(ToolchainError) as caught:
+        place(".venv/bin/python", source)
+    assert str(source / ".venv") in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "reason"),
+    [("/usr/bin/no-such-program", "No such file"), ("/usr/bin", "no regular file"), ("/usr/bin/x\0y", "No such file")],
+)
+def test_an_interpreter_that_is_none_is_named(source: Path, interpreter: str, reason: str) -> None:
+    program(source / "run", f"#!{interpreter}\n")
+    with pytest.raises(ToolchainError, match=reason) as caught:
+        place("./run", source, registered=["run"])
+    assert interpreter.partition("\0")[0] in caught.value.message
+
+
+def test_an_interpreter_that_is_a_pipe_does_not_block(source: Path, tools: Path) -> None:
+    tools.mkdir()
+    os.mkfifo(tools / "pipe")
+    program(source / "run", f"#!{tools}/pipe\n")
+    with pytest.raises(ToolchainError, match="no regular file"):
+        place("./run", source, registered=["run"], toolchains=[tools])
 
 
 def test_a_program_of_the_project_must_be_registered(source: Path) -> None:

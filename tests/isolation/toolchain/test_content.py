@@ -81,3 +81,9 @@ def test_a_damaged_cache_is_read_anew(root: Path, cache: Path, junk: bytes) -> N
     (file,) = cache.iterdir()
     file.write_bytes(junk)
     assert RootDigests(cache).digest(root) == plain
+
+
+def test_a_cache_that_can_not_be_written_only_costs_time(root: Path, cache: Path) -> None:
+    digests = RootDigests(cache)
+    cache.rmdir()
+    assert digests.digest(root) == RootDigests(None).digest(root)

@@ -94,6 +94,13 @@ EMPTY: tuple[Case, ...] = (
         quick=True,
     ),
     node(
+        "leaves with 0 at once, with a reporter of its own",
+        'import test from "node:test";\ntest("a", () => process.exit(0));\ntest("b", () => { throw 1; });\n',
+        None,
+        "inconclusive ended-early",
+        flags=("--test-reporter=tap",),
+    ),
+    node(
         "all skipped by node",
         'import test from "node:test";\ntest("a", { skip: true }, () => {});\n',
         None,

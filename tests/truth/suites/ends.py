@@ -62,4 +62,27 @@ ENDS: tuple[Case, ...] = (
         "inconclusive unordinary-exit-code",
         runner="exit",
     ),
+    unittest(
+        "memory runs out",
+        ("return a + b", "return len([0] * 10**10) * 0 + a - b"),
+        "crash resource-exhausted",
+        quick=True,
+    ),
+    unittest(
+        "the disk runs out",
+        ("return a + b", "open('/tmp/x', 'wb').write(b'x' * (600 << 20)); return a + b"),
+        "crash resource-exhausted",
+    ),
+    unittest(
+        "descriptors run out",
+        ("return a + b", "x = [open('/dev/null') for _ in range(10**7)]; return a + b"),
+        "crash resource-exhausted",
+    ),
+    unittest(
+        "processes run out",
+        ("return a + b", "import os, time\n    while True:\n        if os.fork() == 0: time.sleep(100)"),
+        "crash resource-exhausted",
+        "timeout deadline",
+        timeout_ms=15_000,
+    ),
 )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from checks.yard import PYTHON
+from checks.yard import PYTEST, PYTHON
 from truth.case import BREAK, Case, cargo, node, pytest, script, unittest
 
 UNREACHED = ("return 1  # never called", "return 2  # never called")
 
+
+NODE_TEST = (
+    'import test from "node:test";\nimport assert from "node:assert";\nimport { add } from "../value.mjs";\n'
+    'test("adds", () => assert.equal(add(1, 2), 3));\n'
+)
 
 HONEST: tuple[Case, ...] = (
     unittest("a broken sum is caught", BREAK, "detected named-test-failed", quick=True),
@@ -34,5 +39,21 @@ HONEST: tuple[Case, ...] = (
         "pub fn add(a: i32, b: i32) -> i32 { a + b }\n#[test]\nfn adds() { assert_eq!(add(1, 2), 3); }\n",
         ("a + b", "a - b"),
         "detected named-test-failed",
+    ),
+    pytest(
+        "a broken sum is caught by a pytest that writes a report of its own",
+        BREAK,
+        "detected named-test-failed",
+        command=(*PYTEST, "--junitxml=own.xml"),
+    ),
+    *(
+        node(
+            f"a broken sum is caught by node with {flags}", NODE_TEST, BREAK, "detected named-test-failed", flags=flags
+        )
+        for flags in (
+            ("--test-reporter=tap",),
+            ("--test-reporter=spec",),
+            ("--test-reporter=junit", "--test-reporter-destination=own.xml"),
+        )
     ),
 )

@@ -39,6 +39,7 @@ _INSTALL: Final = (
 _MADE_HERE: Final = ("/usr", "/tmp", "/run", "/var", "/var/tmp")  # noqa: S108 # what the sandbox has of its own
 _NOT_ENFORCED: Final = (
     "memory of all processes together: sampled every 100 ms, not capped by the kernel (no delegated cgroup is used)",
+    "memory that is no process's own (memfd, System V, pipes, sockets): not counted",
     "size and number of files of the working copy: sampled every 100 ms, not capped by the kernel",
     "number of files in HOME, TMPDIR and shared memory: the kernel's default for a tmpfs",
 )
@@ -91,15 +92,18 @@ class BubblewrapBackend:
                 drop_to = unused_uid()
             except NoFreeAccountError as error:
                 raise IsolationError(str(error), where="uid", next_step="run Firsthand as an ordinary user") from error
-            _give(workspace.copy, drop_to)
         account = Account(drop_to)
-        prepare_etc(workspace.private / "etc", uid=account.inside, gid=account.inside)
-        run = workspace.private / "run"
-        run.mkdir(mode=0o755)
-        (run / script.GATE_COMM).symlink_to("/usr/bin/sh")
-        guard = run / script.GUARD_COMM
-        shutil.copyfile("/usr/bin/cat", guard)
-        guard.chmod(0o111)
+        try:
+            if drop_to is not None:
+                _give(workspace.copy, drop_to)
+            prepare_etc(workspace.private / "etc", uid=account.inside, gid=account.inside)
+            _prepare_run(workspace.private / "run")
+        except OSError as error:
+            raise IsolationError(
+                f"the sandbox's own files can't be made: {error.strerror}",
+                where=str(workspace.private),
+                next_step="free some space for the state directory",
+            ) from error
         yield BubblewrapEnclosure(
             launcher=launcher.path,
             runtime=runtime_options(),
@@ -109,6 +113,17 @@ class BubblewrapBackend:
             account=account,
             processes=processes,
         )
+
+
+def _prepare_run(folder: Path) -> None:
+    """The gate's name and the unreadable guard, both of which `script` tells of."""
+    folder.mkdir()
+    # Whatever the umask: the dropped uid must get in.
+    folder.chmod(0o755)
+    (folder / script.GATE_COMM).symlink_to("/usr/bin/sh")
+    guard = folder / script.GUARD_COMM
+    shutil.copyfile("/usr/bin/cat", guard)
+    guard.chmod(0o111)
 
 
 def _missing_programs() -> list[str]:

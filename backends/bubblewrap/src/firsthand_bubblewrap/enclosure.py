@@ -7,9 +7,19 @@ import os
 import secrets
 import selectors
 import time
+from collections.abc import Callable
 from typing import Final, Literal
 
-from firsthand.isolation.interface import Captured, IsolationError, Limits, ProcessWatch, Request, Result, Workspace
+from firsthand.isolation.interface import (
+    Captured,
+    IsolationError,
+    Limits,
+    ProcessWatch,
+    Request,
+    Result,
+    RunCancelledError,
+    Workspace,
+)
 from firsthand.records import Cleanup, LimitName, Outcome
 from firsthand_bubblewrap.options import Account, options
 from firsthand_bubblewrap.process import Sandbox, StartError
@@ -17,6 +27,8 @@ from firsthand_bubblewrap.script import GO, RUN, command_line
 from firsthand_bubblewrap.watch import Watchdog
 
 _CHUNK_BYTES: Final = 65536
+_LOOK_S: Final = 0.2
+"""How often, at least, it is asked whether the request was cancelled."""
 _DRAIN_S: Final = 0.3
 _REWRITE_S: Final = 10.0
 _EXEC_FAILURES: Final = (126, 127)
@@ -26,8 +38,9 @@ _EXEC_FAILURES: Final = (126, 127)
 _REWRITE: Final = f"""set -eC
 umask 077
 cat {RUN}/content >"$1"
-chmod "$2" "$1"
-mv -fT -- "$1" "$3"
+chmod "$2" -- "$1" && mv -fT -- "$1" "$3" && exit
+rm -f -- "$1"
+exit 1
 """
 
 
@@ -86,33 +99,10 @@ class BubblewrapEnclosure:
 
     def run(self, request: Request) -> Result:
         """See `Enclosure.run`."""
-        return self._run(request, self._limits)
-
-    def rewrite(self, path: str, data: bytes, mode: int) -> None:
-        """See `Enclosure.rewrite`."""
-        content = self._workspace.private / "run" / "content"
-        content.write_bytes(data)
-        content.chmod(0o644)
-        beside = f"{path}.{secrets.token_hex(8)}"
-        argv = ("/usr/bin/sh", "-c", _REWRITE, "rewrite", beside, f"{mode:04o}", path)
-        try:
-            result = self._run(Request(argv=argv, executable=argv[0], timeout_s=_REWRITE_S), self._limits)
-        finally:
-            content.unlink()
-        outcome = result.outcome
-        if outcome.kind != "exited" or outcome.exit_code != 0 or outcome.cleanup != "complete":
-            said = result.stderr.data.decode("utf-8", "backslashreplace").strip() or outcome.detail or outcome.kind
-            raise IsolationError(
-                f"the working copy could not be rewritten inside the sandbox: {said}",
-                where=path,
-                next_step="run `firsthand doctor`; the working copy is discarded, the source is untouched",
-            )
-
-    def _run(self, request: Request, limits: Limits) -> Result:
         begun = time.monotonic()
         arguments = options(
             self._workspace,
-            limits,
+            self._limits,
             self._account,
             self._runtime,
             environment=request.environment,
@@ -120,7 +110,7 @@ class BubblewrapEnclosure:
         line = command_line(
             (request.executable, *request.argv[1:]),
             cwd=str(self._workspace.shown_at / request.cwd),
-            limits=limits,
+            limits=self._limits,
             drop_to=self._account.drop_to,
             token=self._workspace.token,
         )
@@ -136,28 +126,58 @@ class BubblewrapEnclosure:
                 processes=self._processes,
             )
         except StartError as error:
-            return _nothing("sandbox-failed", str(error), begun)
+            return _nothing(str(error), begun, "complete" if error.ended else "unknown")
         try:
-            return self._supervise(sandbox, request, limits)
+            return self._supervise(sandbox, request)
         finally:
             sandbox.close()
 
-    def _supervise(self, sandbox: Sandbox, request: Request, limits: Limits) -> Result:
+    def rewrite(self, path: str, data: bytes, mode: int) -> None:
+        """See `Enclosure.rewrite`."""
+        content = self._workspace.private / "run" / "content"
+        # No name may be taken for an option.
+        target = f"./{path}"
+        # A short name of its own: one made of the target's could be too long.
+        beside = f"{target.rpartition('/')[0]}/.{secrets.token_hex(8)}"
+        argv = ("/usr/bin/sh", "-c", _REWRITE, "rewrite", beside, f"{mode:04o}", target)
+        try:
+            content.write_bytes(data)
+            content.chmod(0o644)
+            result = self.run(Request(argv=argv, executable=argv[0], timeout_s=_REWRITE_S))
+        except OSError as error:
+            raise IsolationError(
+                f"the new content can't be laid ready: {error.strerror}",
+                where=path,
+                next_step="free some space for the state directory",
+            ) from error
+        finally:
+            content.unlink(missing_ok=True)
+        outcome = result.outcome
+        if outcome.kind != "exited" or outcome.exit_code != 0 or outcome.cleanup != "complete":
+            said = result.stderr.data.decode("utf-8", "backslashreplace").strip() or outcome.detail or outcome.kind
+            raise IsolationError(
+                f"the working copy could not be rewritten inside the sandbox: {said}",
+                where=path,
+                next_step="run `firsthand doctor`; the working copy is discarded, the source is untouched",
+            )
+
+    def _supervise(self, sandbox: Sandbox, request: Request) -> Result:
         streams = (
-            _Stream("stdout", sandbox.stdout, limits.output_bytes),
-            _Stream("stderr", sandbox.stderr, limits.output_bytes),
+            _Stream("stdout", sandbox.stdout, self._limits.output_bytes),
+            _Stream("stderr", sandbox.stderr, self._limits.output_bytes),
         )
+        watchdog = Watchdog(self._workspace.copy, (sandbox.init_pid, sandbox.keeper_pid), self._limits)
         begun = time.monotonic()
         sandbox.release()
-        stopped = _watch(
-            sandbox, streams, begun + request.timeout_s, Watchdog(self._workspace.copy, sandbox.init_pid, limits)
-        )
+        stopped = _watch(sandbox, streams, begun + request.timeout_s, watchdog, request.cancelled or _never)
         status = sandbox.status() if stopped is None else None
         duration_ms = round((time.monotonic() - begun) * 1000)
         cleanup: Cleanup = "complete" if sandbox.end() else "unknown"
         _drain(streams)
+        if stopped == "cancelled":
+            raise RunCancelledError(cleanup)
         over = next((stream.name for stream in streams if stream.over), None)
-        limit = over or (stopped if stopped not in (None, "deadline") else None)
+        limit = over or (stopped if stopped not in (None, "deadline", "cancelled") else None)
 
         def outcome(**fields: object) -> Outcome:
             return Outcome.model_validate({"cleanup": cleanup, "duration_ms": duration_ms, **fields})
@@ -181,9 +201,23 @@ class BubblewrapEnclosure:
         return Result(outcome=end, stdout=streams[0].captured(), stderr=streams[1].captured())
 
 
+def _never() -> bool:
+    return False
+
+
+def _reached(now: float, deadline: float, cancelled: Callable[[], bool]) -> Literal["deadline", "cancelled"] | None:
+    if now >= deadline:
+        return "deadline"
+    return "cancelled" if cancelled() else None
+
+
 def _watch(
-    sandbox: Sandbox, streams: tuple[_Stream, _Stream], deadline: float, watchdog: Watchdog
-) -> LimitName | Literal["deadline"] | None:
+    sandbox: Sandbox,
+    streams: tuple[_Stream, _Stream],
+    deadline: float,
+    watchdog: Watchdog,
+    cancelled: Callable[[], bool],
+) -> LimitName | Literal["deadline", "cancelled"] | None:
     """Drain both streams until the command ends by itself (None), or tell which bound ended its time."""
     with selectors.DefaultSelector() as selector:
         selector.register(sandbox.command_pidfd, selectors.EVENT_READ)
@@ -191,12 +225,13 @@ def _watch(
             selector.register(stream.descriptor, selectors.EVENT_READ, stream)
         while True:
             now = time.monotonic()
-            if now >= deadline:
-                return "deadline"
+            bound = _reached(now, deadline, cancelled)
+            if bound is not None:
+                return bound
             if now >= watchdog.due_at and (exceeded := watchdog.sample()) is not None:
                 return exceeded
             ended = False
-            for key, _ in selector.select(max(0.0, min(deadline, watchdog.due_at) - now)):
+            for key, _ in selector.select(max(0.0, min(deadline, watchdog.due_at, now + _LOOK_S) - now)):
                 if not isinstance(key.data, _Stream):
                     ended = True
                     continue
@@ -212,20 +247,20 @@ def _watch(
 def _drain(streams: tuple[_Stream, _Stream]) -> None:
     """Take what is left in the pipes.
 
-    Every writer is gone or killed, so this ends at once; the bound is for a kill that could not be established.
+    Every writer is gone or killed, so the end of each comes at once. The bound is for a kill that could not be
+    established: it limits waiting, not reading what is there, which a stalled host must not lose.
     """
     deadline = time.monotonic() + _DRAIN_S
     for stream in streams:
         with selectors.DefaultSelector() as selector:
             selector.register(stream.descriptor, selectors.EVENT_READ)
-            while not (stream.closed or stream.over) and (remaining := deadline - time.monotonic()) > 0:
-                if selector.select(remaining):
-                    stream.read()
+            while not (stream.closed or stream.over) and selector.select(max(0.0, deadline - time.monotonic())):
+                stream.read()
 
 
-def _nothing(kind: Literal["sandbox-failed"], detail: str, begun: float) -> Result:
-    """The result of a command that never ran."""
+def _nothing(detail: str, begun: float, cleanup: Cleanup) -> Result:
+    """The result of a command that never ran, because its sandbox could not be set up."""
     empty = Captured(data=b"", total_bytes=0, sha256=hashlib.sha256().hexdigest())
     duration_ms = round((time.monotonic() - begun) * 1000)
-    outcome = Outcome(kind=kind, cleanup="complete", duration_ms=duration_ms, detail=detail)
+    outcome = Outcome(kind="sandbox-failed", cleanup=cleanup, duration_ms=duration_ms, detail=detail)
     return Result(outcome=outcome, stdout=empty, stderr=empty)

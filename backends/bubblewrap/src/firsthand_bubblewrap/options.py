@@ -52,8 +52,8 @@ def options(
         environment: added to the fixed variables.
     """
     result = _namespaces(account)
-    result += runtime
     result += ["--ro-bind", str(workspace.private / "etc"), "/etc"]
+    result += runtime
     result += ["--perms", "0755", "--dir", "/run", "--ro-bind", str(workspace.private / "run"), RUN]
     result += ["--proc", "/proc", "--dev", "/dev"]
     for scratch in ("/dev/shm", TMPDIR, HOME):  # noqa: S108 # the sandbox's own

@@ -21,10 +21,20 @@ from firsthand_bubblewrap.watch import children_of, stat_fields
 _START_S: Final = 10.0
 _LOOK_S: Final = 0.2
 _END_S: Final = 1.5
+# Places in /proc/PID/stat, counted from the state.
+_START_TIME: Final = 19
+_EXIT_CODE: Final = 49
+_HALTED: Final = "TtZX"
 
 
 class StartError(Exception):
-    """Bwrap, or what stands between it and the command, could not set up; the command never ran."""
+    """Bwrap, or what stands between it and the command, could not set up; the command never ran.
+
+    Attributes:
+        ended: whether everything that was started is proved gone.
+    """
+
+    ended = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Sandbox:
     Attributes:
         stdout, stderr: reading ends, non-blocking; readiness is already taken off `stdout`.
         command_pidfd: readable once the command itself has ended.
-        init_pid: process 1 of the namespace, as the host sees it.
+        init_pid, keeper_pid: process 1 of the namespace and its child, as the host sees them.
     """
 
     def __init__(
@@ -69,21 +79,30 @@ class Sandbox:
     ) -> None:
         self._processes = processes
         self._open: list[int] = []
+        self._registered: list[int] = []
         self._ended = False
+        self._end_by = 0.0
         self.init_pid = 0
-        self._keeper_pid = 0
+        self.keeper_pid = 0
         self._command_pid = 0
+        self._command_start = ""
         self._init_pidfd = -1
         self.command_pidfd = -1
-        with contextlib.ExitStack() as handed_over:
-            try:
-                self._bwrap = self._spawn(launcher, options, command_line, seccomp, go_pipe, owner, handed_over)
-            except OSError as error:
-                self._close_descriptors()
-                raise StartError(f"{launcher} can't be started: {error}") from error
-        processes.started(self._bwrap.pid)
         try:
+            with contextlib.ExitStack() as handed_over:
+                self._bwrap = self._spawn(launcher, options, command_line, seccomp, go_pipe, owner, handed_over)
+        except OSError as error:
+            self._close_descriptors()
+            raise StartError(f"{launcher} can't be started: {error}") from error
+        except BaseException:
+            self._close_descriptors()
+            raise
+        try:
+            self._register(self._bwrap.pid)
             self._await_ready()
+        except StartError as error:
+            error.ended = self.close()
+            raise
         except BaseException:
             self.close()
             raise
@@ -153,10 +172,10 @@ class Sandbox:
         if found is None:
             return None
         name, fields = found
-        if fields[0] != "Z" or int(fields[1]) != self._keeper_pid:
+        if fields[0] != "Z" or int(fields[1]) != self.keeper_pid or fields[_START_TIME] != self._command_start:
             return None
-        code = int(fields[49])
-        leftovers = sum(pid != self._keeper_pid and _lives(pid) for pid in children_of(self.init_pid))
+        code = int(fields[_EXIT_CODE])
+        leftovers = sum(pid != self.keeper_pid and _lives(pid) for pid in children_of(self.init_pid))
         if os.WIFSIGNALED(code):
             return Status(exit_code=None, signal=os.WTERMSIG(code), started=name != GATE_COMM, leftovers=leftovers)
         return Status(exit_code=os.WEXITSTATUS(code), signal=None, started=name != GATE_COMM, leftovers=leftovers)
@@ -166,40 +185,52 @@ class Sandbox:
 
         The kernel ends and collects every process of a PID namespace before it lets the end of process 1 be seen.
         """
-        if self._ended:
-            return True
-        if self._init_pidfd < 0:
-            # Process 1 was never seen to be ready: whatever exists hangs on the guard pipe, on bwrap, and is its child.
+        if not self._ended:
+            # The time is given once: asked again, we only look.
+            self._end_by = deadline = self._end_by or time.monotonic() + _END_S
             self._close_guard()
-            for pid in children_of(self._bwrap.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self._bwrap.kill()
-            try:
-                self._bwrap.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                return False
-            self._ended = True
-        else:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
-            self._close_guard()
-            self._ended = bool(_readable([self._init_pidfd], _END_S))
-            try:
-                self._bwrap.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                self._ended = False
+            self._ended = self._end_unready(deadline) if self._init_pidfd < 0 else self._end_ready(deadline)
         if self._ended:
-            self._processes.ended(self._bwrap.pid)
-            if self.init_pid:
-                self._processes.ended(self.init_pid)
+            while self._registered:
+                self._processes.ended(self._registered[0])
+                self._registered.pop(0)
         return self._ended
+
+    def _end_ready(self, deadline: float) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._init_pidfd, signal.SIGKILL)
+        return bool(_readable([self._init_pidfd], deadline - time.monotonic())) and self._bwrap_ended(deadline)
+
+    def _end_unready(self, deadline: float) -> bool:
+        """End what never was seen to be ready: bwrap, and process 1 if there is one, which is its child.
+
+        While bwrap is stopped it can start no child behind our back, and collects none, so that no pid is used anew.
+        """
+        self._bwrap.send_signal(signal.SIGSTOP)
+        while _state(self._bwrap.pid) not in _HALTED and time.monotonic() < deadline:
+            os.sched_yield()
+        children = children_of(self._bwrap.pid)
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while (alive := any(map(_lives, children))) and time.monotonic() < deadline:
+            os.sched_yield()
+        self._bwrap.kill()
+        return self._bwrap_ended(deadline) and not alive
+
+    def _bwrap_ended(self, deadline: float) -> bool:
+        try:
+            self._bwrap.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def close(self) -> bool:
         """`end()` and give all descriptors back; whether the end could be established."""
-        ended = self.end()
-        self._close_descriptors()
-        return ended
+        try:
+            return self.end()
+        finally:
+            self._close_descriptors()
 
     def _await_ready(self) -> None:
         """Wait for the gate's word, then take hold of process 1, the keeper and the gate.
@@ -227,14 +258,15 @@ class Sandbox:
         try:
             self.init_pid = int(json.loads(os.pread(self._status, 4096, 0).splitlines()[0])["child-pid"])
             self._init_pidfd = self._own(os.pidfd_open(self.init_pid))
-            (self._keeper_pid,) = children_of(self.init_pid)
-            (self._command_pid,) = children_of(self._keeper_pid)
+            (self.keeper_pid,) = children_of(self.init_pid)
+            (self._command_pid,) = children_of(self.keeper_pid)
+            self._command_start = _start_time(self._command_pid)
             self.command_pidfd = self._own(os.pidfd_open(self._command_pid))
         except (OSError, ValueError, KeyError, IndexError) as error:
             raise StartError(f"the sandbox's processes could not be found: {error!r}") from error
-        self._processes.started(self.init_pid)
+        self._register(self.init_pid)
         # The gate may be ready first. The command must not run before both have become what protects them from it.
-        while not all(_is_guard(pid) for pid in (self.init_pid, self._keeper_pid)):
+        while not all(_is_guard(pid) for pid in (self.init_pid, self.keeper_pid)):
             if time.monotonic() > deadline:
                 raise StartError("process 1 and the keeper did not become the guard")
             os.sched_yield()
@@ -256,6 +288,10 @@ class Sandbox:
                 break
             rest += chunk
         return rest
+
+    def _register(self, pid: int) -> None:
+        self._processes.started(pid)
+        self._registered.append(pid)
 
     def _own(self, descriptor: int) -> int:
         self._open.append(descriptor)
@@ -284,15 +320,33 @@ def _is_guard(pid: int) -> bool:
     return found is not None and found[0] == GUARD_COMM
 
 
-def _lives(pid: int) -> bool:
+def _state(pid: int) -> str:
+    """The kernel's letter for what a process does; X when it is gone."""
     found = stat_fields(pid)
-    return found is not None and found[1][0] not in "ZX"
+    return "X" if found is None else found[1][0]
+
+
+def _lives(pid: int) -> bool:
+    return _state(pid) not in "ZX"
+
+
+def _start_time(pid: int) -> str:
+    found = stat_fields(pid)
+    if found is None:
+        raise ProcessLookupError(pid)
+    return found[1][_START_TIME]
 
 
 def _memory_file(name: str, content: bytes) -> int:
     descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
-    os.write(descriptor, content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

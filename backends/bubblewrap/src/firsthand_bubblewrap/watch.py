@@ -1,12 +1,16 @@
 """The watchdog for what no kernel limit covers: the size of the working copy and the memory of all processes together.
 
-It samples, so a burst between two samples passes; the evidence says so (`Available.not_enforced`).
+It samples, so a burst between two samples passes; the evidence says so (`Available.not_enforced`). A command can hide
+files from a look through the folders: in a folder closed to its own user, too deep down, or without a name. So once the
+file system has lost more room than the copy may take, anything that is hidden counts as the one that took it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -16,53 +20,77 @@ from firsthand.records import LimitName
 _INTERVAL_S: Final = 0.1
 _PAUSE_FACTOR: Final = 5
 """A sample that took t is followed by a pause of at least this many t, so that watching stays a small share."""
+_LONGEST_S: Final = 0.5
+"""A look through the copy ends after this time; what it has not seen by then counts as hidden."""
+_DEEPEST: Final = 64
+"""Folders below one another that are looked into; each holds a descriptor. What lies deeper counts as hidden."""
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class Watchdog:
-    """Samples one running command."""
+    """Samples one running command; made before the command is released.
 
-    def __init__(self, copy: Path, init_pid: int, limits: Limits) -> None:
+    Args:
+        copy: the working copy.
+        guards: process 1 of the namespace first, then the keeper: processes of ours, which nobody may look into.
+        limits: `copy_bytes`, `copy_entries` and `memory_bytes` are watched.
+    """
+
+    def __init__(self, copy: Path, guards: tuple[int, int], limits: Limits) -> None:
         self._copy = copy
-        self._init_pid = init_pid
+        self._guards = guards
         self._limits = limits
+        self._free = os.statvfs(copy)
         self.due_at = time.monotonic() + _INTERVAL_S
 
     def sample(self) -> LimitName | None:
         """Look once; the name of the first limit found exceeded, or None. Sets the time of the next look."""
         start = time.monotonic()
-        exceeded = self._copy_limit() or self._memory_limit()
+        exceeded = self._copy_limit(start + _LONGEST_S) or self._memory_limit()
         end = time.monotonic()
         self.due_at = end + max(_INTERVAL_S, _PAUSE_FACTOR * (end - start))
         return exceeded
 
-    def _copy_limit(self) -> LimitName | None:
-        total = entries = 0
-        folders = [os.fspath(self._copy)]
-        while folders:
-            try:
-                with os.scandir(folders.pop()) as listing:
-                    for entry in listing:
-                        entries += 1
-                        if entries > self._limits.copy_entries:
-                            return "copy-entries"
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append(entry.path)
-                        else:
-                            # Blocks, not length: a sparse file fills no disk.
-                            total += entry.stat(follow_symlinks=False).st_blocks * 512
-                            if total > self._limits.copy_bytes:
-                                return "copy-size"
-            except OSError:
-                # Vanished or locked against us while we looked: the next sample sees what is left.
+    def _copy_limit(self, until: float) -> LimitName | None:
+        look = _Look(self._copy, self._limits)
+        exceeded = look.through(until)
+        if exceeded is not None:
+            return exceeded
+        lost = self._lost()
+        return lost if lost is not None and (look.hidden or self._nameless()) else None
+
+    def _lost(self) -> LimitName | None:
+        """Which limit on the copy its file system lost more than, by whoever's doing, since the command began."""
+        try:
+            now = os.statvfs(self._copy)
+        except OSError:
+            return None
+        if self._free.f_bfree * self._free.f_frsize - now.f_bfree * now.f_frsize > self._limits.copy_bytes:
+            return "copy-size"
+        return "copy-entries" if self._free.f_ffree - now.f_ffree > self._limits.copy_entries else None
+
+    def _nameless(self) -> bool:
+        """Whether a process holds files of the copy's file system without a name, or hides what it holds."""
+        device = os.stat(self._copy).st_dev
+        for pid in self._pids():
+            if pid in self._guards:
                 continue
-        return None
+            try:
+                for descriptor in os.listdir(f"/proc/{pid}/fd"):
+                    with contextlib.suppress(FileNotFoundError):
+                        status = os.stat(f"/proc/{pid}/fd/{descriptor}")
+                        if status.st_dev == device and status.st_nlink == 0:
+                            return True
+            except PermissionError:
+                return True
+            except OSError:
+                continue
+        return False
 
     def _memory_limit(self) -> LimitName | None:
         page = os.sysconf("SC_PAGESIZE")
         total = 0
-        pids = [self._init_pid]
-        while pids:
-            pid = pids.pop()
+        for pid in self._pids():
             try:
                 # resident minus shared: forked children would count their parent's pages again.
                 _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
@@ -71,7 +99,71 @@ class Watchdog:
             total += max(0, int(resident) - int(shared)) * page
             if total > self._limits.memory_bytes:
                 return "memory"
+        return None
+
+    def _pids(self) -> Iterator[int]:
+        pids = [self._guards[0]]
+        while pids:
+            pid = pids.pop()
+            yield pid
             pids.extend(children_of(pid))
+
+
+class _Look:
+    """One look through the copy, from folder to folder by descriptors: no link is followed, whatever is swapped."""
+
+    def __init__(self, copy: Path, limits: Limits) -> None:
+        self.hidden = False
+        self._copy = copy
+        self._limits = limits
+        self._total = 0
+        self._entries = 0
+        self._way: list[tuple[int, list[str]]] = []
+
+    def through(self, until: float) -> LimitName | None:
+        """The limit found exceeded; sets `hidden` when something could not be looked at in time, or at all."""
+        try:
+            exceeded = self._enter(os.fspath(self._copy), None)
+            while self._way and exceeded is None:
+                descriptor, pending = self._way[-1]
+                if time.monotonic() > until:
+                    self.hidden = True
+                    return None
+                if pending:
+                    exceeded = self._enter(pending.pop(), descriptor)
+                else:
+                    os.close(self._way.pop()[0])
+            return exceeded
+        finally:
+            while self._way:
+                os.close(self._way.pop()[0])
+
+    def _enter(self, name: str, parent: int | None) -> LimitName | None:
+        if len(self._way) == _DEEPEST:
+            self.hidden = True
+            return None
+        try:
+            descriptor = os.open(name, _FOLDER, dir_fd=parent)
+            folders: list[str] = []
+            self._way.append((descriptor, folders))
+            with os.scandir(descriptor) as listing:
+                for entry in listing:
+                    self._entries += 1
+                    if self._entries > self._limits.copy_entries:
+                        return "copy-entries"
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.name)
+                        continue
+                    with contextlib.suppress(FileNotFoundError):
+                        # Blocks, not length: a sparse file fills no disk.
+                        self._total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if self._total > self._limits.copy_bytes:
+                        return "copy-size"
+        except (FileNotFoundError, NotADirectoryError):
+            # Removed or replaced while we looked: the next sample sees what is there then.
+            return None
+        except OSError:
+            self.hidden = True
         return None
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from firsthand.checks.counting import Counted, UnreadableReportError, count_tests, reporting_for
+from firsthand.checks.counting import Counted, Reporting, UnreadableReportError, count_tests, reporting_for
 from firsthand.checks.excerpt import excerpt
 from firsthand.checks.lane import Executed, Lane
 from firsthand.checks.recorder import Recorder
 from firsthand.isolation.interface import Captured, Request, Result
 from firsthand.records import CheckRun, Command, Executable, Outcome, RunnerName, RunPurpose, TestCounts
-from firsthand.rules import check_status, is_unmodified
+from firsthand.rules import check_status
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ def run_check(
     *,
     purpose: RunPurpose = "baseline",
     deadline_ms: int | None = None,
+    cancelled: Callable[[], bool] | None = None,
 ) -> CheckRun:
     """Run a check once and enter its record.
 
@@ -51,19 +52,21 @@ def run_check(
         recorder: gets the record, and the code when the run voids what was before it.
         purpose: what the copy holds.
         deadline_ms: a limit below the check's own, for mutated runs.
+        cancelled: asked while the command runs; once true it is ended, and no record is made.
 
     Returns:
         The record as entered. A run that changed registered files or whose end is unknown is entered like any other,
         with the voiding code after it; `lane.spoiled` then tells why the lane takes no further command.
 
     Raises:
+        RunCancelledError: it was cancelled.
         FirsthandError: the lane takes no command, or the copy was not as it should be before it; nothing was run. A
             drift found then is entered as voiding.
     """
     reporting = reporting_for(check.runner, check.command)
     try:
         timeout_ms = check.timeout_ms if deadline_ms is None else min(deadline_ms, check.timeout_ms)
-        executed = _execute(lane, check, reporting.environment, reporting.file, timeout_ms)
+        executed = _execute(lane, check, reporting, timeout_ms, cancelled)
     except BaseException:
         _enter_void(lane, recorder)
         raise
@@ -79,14 +82,12 @@ def run_check(
         )
     build = partial(_record, lane, check, purpose, result, counted.tests if counted is not None else None)
     run = recorder.check_run(build, counted.names if counted is not None else None)
-    if is_unmodified(run):
-        lane.slowest_ms[check.id] = max(lane.slowest_ms.get(check.id, 0), result.outcome.duration_ms)
     _enter_void(lane, recorder)
     return run
 
 
 def _execute(
-    lane: Lane, check: PlacedCheck, environment: Mapping[str, str], report_file: str, timeout_ms: int
+    lane: Lane, check: PlacedCheck, reporting: Reporting, timeout_ms: int, cancelled: Callable[[], bool] | None
 ) -> Executed:
     if check.executable is None:
         return Executed(_never_started(check.command[0]), None, report_refused=False)
@@ -94,9 +95,10 @@ def _execute(
         argv=check.command,
         executable=check.executable.path,
         timeout_s=timeout_ms / 1000,
-        environment=environment,
+        environment=reporting.environment,
+        cancelled=cancelled,
     )
-    return lane.execute(request, report_file)
+    return lane.execute(request, reporting.file)
 
 
 def _never_started(program: str) -> Result:

@@ -21,7 +21,7 @@ from firsthand.checks.errors import CleanupUnknownError, LaneInterruptedError
 from firsthand.checks.ground import Ground
 from firsthand.errors import FirsthandError
 from firsthand.files import FileRefusedError, make_private_folder, open_folder, read_registered, remove_path
-from firsthand.isolation.interface import Enclosure, Request, Result
+from firsthand.isolation.interface import Enclosure, Request, Result, RunCancelledError
 from firsthand.records import Mode
 from firsthand.snapshot import Content, CopyDriftError, WorkingCopy
 
@@ -64,14 +64,12 @@ class Lane(AbstractContextManager["Lane"]):
         number: its number in the evidence.
         copy_path: where the present working copy lies on the host.
         spoiled: why it takes no further command; None while it does.
-        slowest_ms: of each check, the longest run on unmodified files so far.
     """
 
     def __init__(self, ground: Ground, number: int) -> None:
         self.number = number
         self.copy_path = ground.folder
         self.spoiled: FirsthandError | None = None
-        self.slowest_ms: dict[str, int] = {}
         self._ground = ground
         self._generation = itertools.count()
         self._stack = ExitStack()
@@ -112,12 +110,17 @@ class Lane(AbstractContextManager["Lane"]):
             CopyDriftError: the copy was not as it should be before the command; nothing ran.
             StateError: a working copy could not be made.
             IsolationError: the workspace can't be confined.
+            RunCancelledError: the request was cancelled; the lane takes further commands, if the end is known.
         """
         copy, enclosure = self._ready()
         self._settle(copy)
         self._used = True
         try:
             result = enclosure.run(request)
+        except RunCancelledError as cancelled:
+            if cancelled.cleanup == "unknown":
+                self.spoiled = CleanupUnknownError(copy.path)
+            raise
         except BaseException:
             self.break_off()
             raise

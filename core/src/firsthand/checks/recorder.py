@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from firsthand.records import CheckRun, ControlRun, MutationRun, RecordSink, TestNames
+from firsthand.rules import is_unmodified
 
 
 class Recorder:
@@ -19,6 +20,7 @@ class Recorder:
         self._sink = sink
         self._lock = threading.Lock()
         self._names: dict[str, TestNames] = {}
+        self._slowest_ms: dict[tuple[int, str], int] = {}
 
     @property
     def names(self) -> dict[str, TestNames]:
@@ -33,7 +35,15 @@ class Recorder:
                 self._names.setdefault(names.digest, names)
             run = build(self._sink.next_run())
             self._sink.check_run(run, names)
+            if is_unmodified(run):
+                key = (run.lane, run.check_id)
+                self._slowest_ms[key] = max(self._slowest_ms.get(key, 0), run.command.outcome.duration_ms)
         return run
+
+    def slowest_ms(self, lane: int, check_id: str) -> int:
+        """The longest run of a check on unmodified files in this lane so far; deadlines of mutated runs rest on it."""
+        with self._lock:
+            return self._slowest_ms.get((lane, check_id), 0)
 
     def control_run(self, run: ControlRun) -> None:
         """Enter a control."""

@@ -34,8 +34,10 @@ def run_program(app: typer.Typer) -> NoReturn:
         interruptions.append(number)
         raise KeyboardInterrupt
 
+    _open_standard_streams()
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
+        # What the caller has us ignore (`nohup`, a shell's background job) stays ignored.
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
             signal.signal(getattr(signal, name), interrupt)
     as_json = "--json" in sys.argv
     try:
@@ -60,6 +62,19 @@ def run_program(app: typer.Typer) -> NoReturn:
         sys.stderr.write("firsthand: interrupted; commands are ended and copies removed, the result is unknown\n")
         status = EXIT_UNKNOWN
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _open_standard_streams() -> None:
+    """Put /dev/null where the caller closed a standard stream.
+
+    Otherwise the next file that is opened, evidence perhaps, would take its place and get what is meant for it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 # the library's shape
+    os.close(descriptor)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 # for the rest of the process
 
 
 def report(error: FirsthandError, *, as_json: bool) -> None:

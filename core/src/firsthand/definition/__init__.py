@@ -32,7 +32,7 @@ from firsthand.definition.document import (
 from firsthand.definition.mutation_paths import mutation_fault
 from firsthand.definition.paths import refuse_collisions, refuse_path
 from firsthand.definition.reasons import REASONS, DefinitionError
-from firsthand.definition.rules import Registered
+from firsthand.definition.rules import Registered, registered_paths
 from firsthand.definition.schema import json_schema
 from firsthand.definition.toolchains import DEPENDENCY_FOLDERS, home_folders, refuse_root
 
@@ -70,4 +70,5 @@ __all__ = [
     "refuse_in_review",
     "refuse_path",
     "refuse_root",
+    "registered_paths",
 ]

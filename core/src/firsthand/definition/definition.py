@@ -46,6 +46,7 @@ def load_definition(
     state_dir: Path | None = None,
     homes: Sequence[Path] | None = None,
     folding: Folding = Folding(),  # noqa: B008 - frozen
+    executes: bool = True,
 ) -> Definition:
     """Read a definition file (at most 2 MiB, a regular file and no link) and parse it; see `parse_definition`.
 
@@ -59,7 +60,9 @@ def load_definition(
         raise DefinitionError("", reason, str(path)) from error
     if content is None:
         raise DefinitionError("", "no-definition", str(path))
-    return parse_definition(content.data, path.absolute().parent, state_dir=state_dir, homes=homes, folding=folding)
+    return parse_definition(
+        content.data, path.absolute().parent, state_dir=state_dir, homes=homes, folding=folding, executes=executes
+    )
 
 
 def parse_definition(
@@ -69,6 +72,7 @@ def parse_definition(
     state_dir: Path | None = None,
     homes: Sequence[Path] | None = None,
     folding: Folding = Folding(),  # noqa: B008 - frozen
+    executes: bool = True,
 ) -> Definition:
     """Parse exact bytes into a definition. Executes nothing, writes nothing, reads no registered file.
 
@@ -78,6 +82,8 @@ def parse_definition(
         state_dir: the private state directory, which no toolchain root may hold.
         homes: what counts as a home; by default this user's, by HOME and by the user database.
         folding: how the file system compares names on which the copies will lie; see `files.probe_folding`.
+        executes: whether commands are to run. If not, toolchain roots are judged by their text alone: a machine that
+            only compares and reports need not have them.
 
     Raises:
         DefinitionError: with field and reason, for the first rule that is broken.
@@ -87,7 +93,7 @@ def parse_definition(
     known_homes = tuple(homes) if homes is not None else home_folders(os.environ)
     root = _resolve_root(folder, document.root, known_homes)
     if document.review_verification is not None:
-        for place, toolchain in enumerate(document.review_verification.toolchains):
+        for place, toolchain in enumerate(document.review_verification.toolchains if executes else ()):
             refuse_root(
                 Path(toolchain),
                 source=root,

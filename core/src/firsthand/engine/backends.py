@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from firsthand.errors import PluginError
-from firsthand.isolation.battery.run import Progress, run_battery
-from firsthand.isolation.interface import Available, Backend, IsolationError
+from firsthand.isolation.battery.run import Progress
+from firsthand.isolation.interface import Backend, IsolationError
 from firsthand.isolation.selection import (
     Assessment,
     BrokenCandidate,
@@ -16,7 +16,7 @@ from firsthand.isolation.selection import (
     survey,
 )
 from firsthand.plugins import BACKENDS, BrokenPlugin, Plugin, discover, load
-from firsthand.records import BackendIdentity, BatteryReport
+from firsthand.records import BatteryReport
 from firsthand.residues import Session, StateDirectory
 
 
@@ -49,30 +49,19 @@ def examine_backend(name: str, session: Session, *, progress: Progress | None = 
         PluginError: it is not installed or can't be loaded.
         IsolationError: it is unavailable here, or the battery's own stage could not be set.
     """
-    found = _candidate(discover(BACKENDS).find(name), required=True)
-    if isinstance(found, BrokenCandidate):
-        raise PluginError(found.reason, where=name, next_step=found.next_step)
-    available = found.backend.availability()
-    if not isinstance(available, Available):
-        raise IsolationError(available.reason, where=name, next_step=available.next_step)
-    identity = BackendIdentity(
-        name=found.name,
-        distribution=found.distribution,
-        version=found.version,
-        level="os-sandbox",
-        profile_digest=available.profile_digest,
-        launcher=available.launcher,
-    )
-    return run_battery(found.backend, identity, session.tree("battery"), progress=progress, processes=session)
+    plugin = discover(BACKENDS).find(name)
+    # `load` has checked that it has the members of a backend.
+    found = Candidate(plugin.name, plugin.distribution, plugin.version, cast("Backend", load(plugin)))
+    (assessment,) = survey([found], lambda: session.tree("battery"), progress=progress, processes=session)
+    if assessment.report is None:
+        raise IsolationError(assessment.reason, where=name, next_step=assessment.next_step)
+    return assessment.report
 
 
-def _candidate(plugin: Plugin, *, required: bool = False) -> Candidate | BrokenCandidate:
+def _candidate(plugin: Plugin) -> Candidate | BrokenCandidate:
     try:
-        # `load` has checked that it has the members of a backend.
         backend = cast("Backend", load(plugin))
     except PluginError as error:
-        if required:
-            raise
         return BrokenCandidate(plugin.name, plugin.distribution, plugin.version, error.message, error.next_step)
     return Candidate(plugin.name, plugin.distribution, plugin.version, backend)
 

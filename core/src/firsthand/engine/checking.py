@@ -6,7 +6,7 @@ from pathlib import Path
 
 from firsthand.checks import CleanupUnknownError, Lane, run_check
 from firsthand.engine.preparation import Prepared, prepare
-from firsthand.engine.sealing import Sealed, seal_session
+from firsthand.engine.sealing import Sealed, foresee, seal_run
 from firsthand.errors import FirsthandError
 from firsthand.isolation.battery.run import Progress
 from firsthand.plugins import Observers
@@ -30,6 +30,7 @@ def run_checks(
         FirsthandError: nothing could be run; see `prepare`.
     """
     with prepare(config, state_path, observers, progress=progress) as prepared:
+        destination = foresee(prepared, out, key)
         with Lane(prepared.ground, 0) as lane:
             for check in prepared.checks.values():
                 prepared.observers.check_started(check.id, "baseline", lane.number)
@@ -37,7 +38,7 @@ def run_checks(
                 if lane.spoiled is not None:
                     keep_if_unknown(prepared, lane.spoiled)
                     break
-        return seal_session(prepared, "check", out, key)
+        return seal_run(prepared, "check", destination)
 
 
 def keep_if_unknown(prepared: Prepared, spoiled: FirsthandError) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from firsthand.checks import Lane
 from firsthand.engine.checking import keep_if_unknown
 from firsthand.engine.preparation import prepare
-from firsthand.engine.sealing import Sealed, seal_session
+from firsthand.engine.sealing import Sealed, foresee, seal_run
 from firsthand.isolation.battery.run import Progress
 from firsthand.mutation import Controls, Registered, run_series
 from firsthand.plugins import Observers
@@ -33,6 +33,7 @@ def run_mutations(
         FirsthandError: nothing could be run; see `prepare`.
     """
     with prepare(config, state_path, observers, progress=progress) as prepared:
+        destination = foresee(prepared, out, key)
         registered = Registered(
             checks=prepared.checks,
             mutation_paths=frozenset(prepared.verification.mutation_paths),
@@ -44,4 +45,4 @@ def run_mutations(
             for lane in lanes:
                 if lane.spoiled is not None:
                     keep_if_unknown(prepared, lane.spoiled)
-        return seal_session(prepared, "mutate", out, key)
+        return seal_run(prepared, "mutate", destination)

@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -19,14 +19,14 @@ from firsthand.checks import Ground, PlacedCheck, Recorder
 from firsthand.definition import Definition, ReviewVerification, home_folders, load_definition, refuse_root
 from firsthand.engine.backends import select_backend
 from firsthand.engine.recording import Recording
-from firsthand.errors import UsageError
+from firsthand.errors import FirsthandError, UsageError
 from firsthand.isolation.battery.run import Progress
 from firsthand.isolation.interface import IsolationError, Limits, Workspace
 from firsthand.isolation.selection import Selected
 from firsthand.isolation.toolchain import Closure, RootDigests, resolve
 from firsthand.ledger import Ledger
 from firsthand.plugins import Observers
-from firsthand.records import Executable, ToolchainRoot
+from firsthand.records import Enclosing, Executable, ToolchainRoot
 from firsthand.residues import Session, StateDirectory, sweep
 from firsthand.rules import runner_of
 from firsthand.snapshot import Snapshot, SourceDriftError, check_source, freeze
@@ -35,52 +35,113 @@ TOOLCHAIN_CODE: Final = "review_verification_evidence"
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Everything that a command of the program works with; valid inside `prepare`.
+class Run:
+    """A definition's registered files, frozen, and where records about them go; valid inside `open_run`.
 
     Attributes:
         nonce: random, minted before anything ran.
         started_at: UTC, RFC 3339.
-        closure: the checks' programs and what they need.
-        toolchains: each root with its digest, as the evidence records it.
     """
 
     definition: Definition
-    verification: ReviewVerification
     state: StateDirectory
     session: Session
     snapshot: Snapshot
+    recording: Recording
+    recorder: Recorder
+    observers: Observers
+    nonce: str
+    started_at: str
+
+    def enclosing(self) -> Enclosing | None:
+        """The confinement that commands run in, as the evidence records it; None where none run."""
+        return None
+
+    def check_again(self) -> None:
+        """Compare what the records rest on with what it was; a change voids them."""
+        try:
+            check_source(self.definition, self.snapshot.manifest)
+        except SourceDriftError as drift:
+            self.recorder.voided(drift.code)
+
+
+@dataclass(frozen=True)
+class Prepared(Run):
+    """A run whose checks can be executed; valid inside `prepare`.
+
+    Attributes:
+        closure: the checks' programs and what they need.
+        toolchains: each root with its digest, as the evidence records it.
+        ground: what lanes are opened with.
+        checks: the registered checks with their programs placed, by id.
+    """
+
+    verification: ReviewVerification
     closure: Closure
     toolchains: tuple[ToolchainRoot, ...]
     selected: Selected
     ground: Ground
-    recording: Recording
-    recorder: Recorder
-    observers: Observers
     checks: Mapping[str, PlacedCheck]
-    nonce: str = field(default_factory=lambda: secrets.token_hex(32))
-    started_at: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     @property
     def executables(self) -> tuple[Executable, ...]:
         """Each program once, in the order of the checks."""
         return tuple(dict.fromkeys(self.closure.programs.values()))
 
+    def enclosing(self) -> Enclosing:
+        """See `Run.enclosing`."""
+        return Enclosing(
+            backend=self.selected.identity,
+            battery_digest=self.selected.report.canonical_digest(),
+            not_enforced=self.selected.available.not_enforced,
+            toolchains=self.toolchains,
+            executables=self.executables,
+        )
+
     def check_again(self) -> None:
-        """Compare the source, the pristine copy and the toolchains with what they were; a change voids the records."""
+        """See `Run.check_again`; the toolchains and programs count as well."""
+        super().check_again()
         try:
-            check_source(self.definition, self.snapshot.manifest)
-        except SourceDriftError as drift:
-            self.recorder.voided(drift.code)
-        try:
-            same = _digests(self.closure, self.state) == self.toolchains and self._place_again() == self.closure
-        except (OSError, UsageError):
+            placed = _place(self.definition, self.verification, self.state)
+            same = _digests(self.closure, self.state) == self.toolchains and placed == self.closure
+        except (OSError, FirsthandError):
             same = False
         if not same:
             self.recorder.voided(TOOLCHAIN_CODE)
 
-    def _place_again(self) -> Closure:
-        return _place(self.definition, self.verification, self.state)
+
+@contextmanager
+def open_run(config: Path, state_path: Path | None, observers: Observers) -> Iterator[Run]:
+    """Read a definition, bind its run, freeze its files; undo all but the binding at the end. Executes nothing.
+
+    Args:
+        config: the definition file.
+        state_path: the private state directory, or None for the usual place.
+        observers: told what happens.
+
+    Raises:
+        DefinitionError: the definition, a registered file or a toolchain is refused.
+        StateError: the state directory can't be used.
+        FirsthandError: the run is bound to another definition.
+    """
+    definition = load_definition(config, state_dir=state_path)
+    state = StateDirectory.open(state_path, source=definition.root)
+    sweep(state, clean_kept=False)
+    with Ledger.open(state) as ledger:
+        ledger.bind(definition.document.run_id, definition.fingerprint)
+    with Session.open(state) as session:
+        recording = Recording(observers)
+        yield Run(
+            definition=definition,
+            state=state,
+            session=session,
+            snapshot=freeze(definition, session.tree("snapshot")),
+            recording=recording,
+            recorder=Recorder(recording),
+            observers=observers,
+            nonce=secrets.token_hex(32),
+            started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
 
 
 @contextmanager
@@ -96,57 +157,54 @@ def prepare(
         progress: told each probe when the battery has to run.
 
     Raises:
-        DefinitionError: the definition, a registered file or a toolchain is refused; nothing was executed.
-        StateError: the state directory can't be used.
+        UsageError: the definition registers no checks.
         IsolationError: no backend can be used.
-        FirsthandError: the run is bound to another definition.
+        ToolchainError: a check's program can't be placed.
+        FirsthandError: as `open_run`.
     """
-    definition = load_definition(config, state_dir=state_path)
-    verification = definition.document.review_verification
-    if verification is None:
-        raise UsageError(
-            "this definition registers no checks",
-            where=f"{config}: reviewVerification",
-            next_step="add reviewVerification (`firsthand init` drafts one)",
-        )
     if os.name == "nt":
         raise IsolationError(
             "checks can't be confined on Windows", where="Windows", next_step="run it on Linux, macOS or in WSL"
         )
-    state = StateDirectory.open(state_path, source=definition.root)
-    sweep(state, clean_kept=False)
-    with Ledger.open(state) as ledger:
-        ledger.bind(definition.document.run_id, definition.fingerprint)
-    with Session.open(state) as session:
-        snapshot = freeze(definition, session.tree("snapshot"))
-        closure = _place(definition, verification, state)
-        toolchains = _digests(closure, state)
-        selected = select_backend(state, session, progress=progress)
-        recording = Recording(observers)
-        yield Prepared(
-            definition=definition,
-            verification=verification,
-            state=state,
-            session=session,
-            snapshot=snapshot,
-            closure=closure,
-            toolchains=toolchains,
-            selected=selected,
-            ground=_ground(definition, snapshot, closure, selected, session),
-            recording=recording,
-            recorder=Recorder(recording),
-            observers=observers,
-            checks={
-                check.id: PlacedCheck(
-                    id=check.id,
-                    command=check.command,
-                    runner=runner_of(check.command, check.runner),
-                    executable=closure.programs[check.command[0]],
-                    timeout_ms=verification.timeout_ms,
-                )
-                for check in verification.checks
-            },
-        )
+    with open_run(config, state_path, observers) as run:
+        verification = run.definition.document.review_verification
+        if verification is None:
+            raise UsageError(
+                "this definition registers no checks",
+                where=f"{config}: reviewVerification",
+                next_step="add reviewVerification (`firsthand init` drafts one)",
+            )
+        yield furnish(run, verification, progress=progress)
+
+
+def furnish(run: Run, verification: ReviewVerification, *, progress: Progress | None = None) -> Prepared:
+    """Place the checks' programs and select the backend for an open run.
+
+    Raises:
+        IsolationError: no backend can be used.
+        ToolchainError: a check's program can't be placed.
+    """
+    closure = _place(run.definition, verification, run.state)
+    toolchains = _digests(closure, run.state)
+    selected = select_backend(run.state, run.session, progress=progress)
+    return Prepared(
+        **{each.name: getattr(run, each.name) for each in fields(Run)},
+        verification=verification,
+        closure=closure,
+        toolchains=toolchains,
+        selected=selected,
+        ground=_ground(run, closure, selected),
+        checks={
+            check.id: PlacedCheck(
+                id=check.id,
+                command=check.command,
+                runner=runner_of(check.command, check.runner),
+                executable=closure.programs[check.command[0]],
+                timeout_ms=verification.timeout_ms,
+            )
+            for check in verification.checks
+        },
+    )
 
 
 def _place(definition: Definition, verification: ReviewVerification, state: StateDirectory) -> Closure:
@@ -172,26 +230,24 @@ def _digests(closure: Closure, state: StateDirectory) -> tuple[ToolchainRoot, ..
     )
 
 
-def _ground(
-    definition: Definition, snapshot: Snapshot, closure: Closure, selected: Selected, session: Session
-) -> Ground:
-    folder = session.tree("lanes")
+def _ground(run: Run, closure: Closure, selected: Selected) -> Ground:
+    folder = run.session.tree("lanes")
     template = Workspace(
         copy=folder,
-        shown_at=definition.root,
+        shown_at=run.definition.root,
         private=folder,
         roots=tuple(toolchain.root.resolve() for toolchain in closure.toolchains),
         links=closure.links,
         in_source=closure.in_source,
         path=closure.path,
-        token=session.token,
+        token=run.session.token,
     )
     return Ground(
-        snapshot=snapshot,
+        snapshot=run.snapshot,
         folder=folder,
         backend=selected.backend,
         ends_all=selected.available.ends_all,
         template=template,
         limits=Limits(),
-        processes=session,
+        processes=run.session,
     )

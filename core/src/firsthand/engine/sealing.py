@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from firsthand import __version__
-from firsthand.engine.preparation import Prepared
+from firsthand.engine.preparation import Run
+from firsthand.errors import UsageError
 from firsthand.evidence.keyfiles import load_signing_key
+from firsthand.evidence.keys import SigningKey
 from firsthand.evidence.package import package_digest
 from firsthand.evidence.sealing import digest_of, seal
 from firsthand.evidence.storing import write_sealed
-from firsthand.records import Enclosing, Evidence, Platform
+from firsthand.records import Evidence, Platform
 from firsthand.rules import definition_facts, evidence_status, exit_status, unprobed_paths
 
 
@@ -31,34 +34,73 @@ class Sealed:
         return exit_status(self.evidence.code)
 
 
-def seal_session(prepared: Prepared, kind: Literal["check", "mutate"], out: Path | None, key: Path | None) -> Sealed:
-    """Conclude, seal, sign when a key is given, and store.
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where evidence will go, and the key that will sign it; found usable before anything runs.
+
+    Attributes:
+        out: None for the state directory.
+        key: None for unsigned evidence.
+    """
+
+    out: Path | None
+    key: SigningKey | None
+
+
+def foresee(run: Run, out: Path | None, key: Path | None) -> Destination:
+    """Refuse what could not be sealed in the end, before time is spent on it.
 
     Args:
-        prepared: the session, after its last run.
-        kind: what the evidence is about.
-        out: where it goes; None for the state directory.
+        run: what is worked on.
+        out: where the evidence goes; None for the state directory.
         key: a private key file.
 
     Raises:
-        EvidenceError: it can't be stored, or something is there already.
+        UsageError: something is at `out`, or its folder can't be written.
         KeyFileError: the key can't be used.
     """
-    signing_key = None if key is None else load_signing_key(key, source=prepared.definition.root)
-    prepared.check_again()
-    evidence = _evidence(prepared, kind)
-    raw = seal(evidence, signing_key)
+    signing_key = None if key is None else load_signing_key(key, source=run.definition.root)
+    if out is not None:
+        if os.path.lexists(out):
+            raise UsageError(
+                "something is there already; evidence is never written over",
+                where=str(out),
+                next_step="name another file with --out",
+            )
+        if not out.parent.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK):
+            raise UsageError(
+                "its folder does not exist or can't be written",
+                where=str(out),
+                next_step="name a file in a folder of yours",
+            )
+    return Destination(out, signing_key)
+
+
+def seal_run(run: Run, kind: Literal["check", "mutate"], destination: Destination) -> Sealed:
+    """Conclude, seal, sign when a key is given, and store.
+
+    Args:
+        run: after its last command.
+        kind: what the evidence is about.
+        destination: from `foresee`.
+
+    Raises:
+        EvidenceError: it can't be stored, or something is there by now.
+    """
+    run.check_again()
+    evidence = _evidence(run, kind)
+    raw = seal(evidence, destination.key)
     name = f"{evidence.run_id}-{kind}-{evidence.started_at.replace(':', '')}-{evidence.nonce[:8]}.json"
-    path = out if out is not None else prepared.state.evidence / name
+    path = destination.out if destination.out is not None else run.state.evidence / name
     write_sealed(path, raw)
     sealed = Sealed(evidence, path, digest_of(raw))
-    prepared.observers.evidence_sealed(str(path), sealed.sha256)
+    run.observers.evidence_sealed(str(path), sealed.sha256)
     return sealed
 
 
-def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
-    definition, recording, selected = prepared.definition, prepared.recording, prepared.selected
-    manifest = prepared.snapshot.manifest
+def _evidence(run: Run, kind: Literal["check", "mutate"]) -> Evidence:
+    definition, recording, manifest = run.definition, run.recording, run.snapshot.manifest
+    enclosing = run.enclosing()
     facts = definition_facts(definition.canonical.decode())
     draft = Evidence(
         schema_version=1,
@@ -66,7 +108,7 @@ def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
         run_id=definition.document.run_id,
         stage=None,
         round=None,
-        nonce=prepared.nonce,
+        nonce=run.nonce,
         runtime=definition.document.runtime,
         review_runtime=None,
         definition=definition.canonical.decode(),
@@ -75,14 +117,8 @@ def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
         manifest=manifest,
         manifest_digest=manifest.canonical_digest(),
         platform=this_platform(),
-        execution="sandboxed",
-        enclosing=Enclosing(
-            backend=selected.identity,
-            battery_digest=selected.report.canonical_digest(),
-            not_enforced=selected.available.not_enforced,
-            toolchains=prepared.toolchains,
-            executables=prepared.executables,
-        ),
+        execution="none" if enclosing is None else "sandboxed",
+        enclosing=enclosing,
         isolation=None,
         runs=tuple(recording.runs),
         test_names=tuple(recording.names.values()),
@@ -93,7 +129,7 @@ def _evidence(prepared: Prepared, kind: Literal["check", "mutate"]) -> Evidence:
         voided=tuple(recording.voids),
         status="unknown",
         code="check_inconclusive",
-        started_at=prepared.started_at,
+        started_at=run.started_at,
         host_version=__version__,
     )
     status, code = evidence_status(draft, facts)

@@ -8,9 +8,9 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
-from firsthand.files.reading import LIST_FOLDER
+from firsthand.files.refusal import FileWriteError
 from firsthand.files.removal import remove_entry
-from firsthand.files.writing import write_fresh
+from firsthand.files.writing import PRIVATE_FOLDER, make_folder, write_fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,18 @@ def probe_folding(folder_fd: int) -> Folding:
     """Ask the file system of an open folder by making two files in a folder of its own there, removed at once.
 
     Raises:
-        FileWriteError, RemovalError, OSError: nothing can be made or removed there.
+        FileWriteError, RemovalError: nothing can be made or removed there.
     """
     name = f".folding-{secrets.token_hex(8)}".encode()
-    os.mkdir(name, 0o700, dir_fd=folder_fd)
     try:
-        fd = os.open(name, LIST_FOLDER, dir_fd=folder_fd)
+        fd = make_folder(folder_fd, name, PRIVATE_FOLDER)
+    except OSError as error:
+        raise FileWriteError(
+            f"the file system can't be asked how it compares names: {error.strerror}",
+            where=os.fsdecode(name),
+            next_step="make room where the copies lie, or name another folder",
+        ) from error
+    try:
         try:
             write_fresh(fd, b"case", b"", 0o600)
             write_fresh(fd, _COMPOSED.encode(), b"", 0o600)

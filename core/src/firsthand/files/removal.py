@@ -24,14 +24,14 @@ DEEPEST_OPEN: Final = 24
 _PASSES: Final = 64
 """How often a folder is emptied again because something filled it meanwhile, before it counts as held by a writer."""
 
-_MOUNTED: Final = "another file system is mounted there"
+_MOUNTED: Final = "something is mounted there"
 
 
 def remove_path(path: Path) -> None:
     """Remove whatever stands at a path, a whole tree or one file; nothing there is fine. The parent is trusted.
 
     Raises:
-        RemovalError: something resisted; what could be removed is gone.
+        RemovalError: something resisted; what was reached before it is gone.
     """
     try:
         parent_fd = os.open(path.parent, LIST_FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
@@ -49,10 +49,12 @@ def remove_entry(parent_fd: int, name: bytes) -> None:
     """Remove one entry of an open folder: a tree, a file, a link (never what it leads to). Absent is fine.
 
     Raises:
-        RemovalError: something resisted; what could be removed is gone.
+        RemovalError: something resisted; what was reached before it is gone.
     """
     try:
         for _ in range(_PASSES):
+            if _remove_empty(parent_fd, name):
+                return
             fd = open_for_removal(parent_fd, name)
             if fd is None:
                 return
@@ -60,8 +62,6 @@ def remove_entry(parent_fd: int, name: bytes) -> None:
                 TreeRemover(fd).empty(fd)
             finally:
                 os.close(fd)
-            if _remove_empty(parent_fd, name):
-                return
     except OSError as error:
         raise _named(name, error) from error
     raise RemovalError(os.fsdecode(name), "something keeps writing into it")
@@ -76,7 +76,6 @@ class TreeRemover:
 
     def __init__(self, top_fd: int) -> None:
         self._top_fd = top_fd
-        self._device = os.fstat(top_fd).st_dev
         self._moved: list[bytes] = []
 
     def empty(self, folder_fd: int) -> None:
@@ -137,7 +136,9 @@ class TreeRemover:
     def _enter(
         self, stack: list[tuple[int, bytes, list[bytes], int]], parent_fd: int, name: bytes, passes: int
     ) -> None:
-        fd = open_for_removal(parent_fd, name, self._device)
+        # Removing it as it is comes first: an empty folder is done with, and a mount point says that it is one,
+        # before anything in it is touched. The device would not tell: a bind mount can have the tree's own.
+        fd = None if _remove_empty(parent_fd, name) else open_for_removal(parent_fd, name)
         if fd is None:
             return
         stack.append((fd, name, [], passes))
@@ -145,7 +146,7 @@ class TreeRemover:
 
     def _move_up(self, parent_fd: int, name: bytes) -> None:
         """Move a folder to the top of the tree. Its own mode is opened first: moving rewrites its `..`."""
-        fd = open_for_removal(parent_fd, name, self._device)
+        fd = None if _remove_empty(parent_fd, name) else open_for_removal(parent_fd, name)
         if fd is None:
             return
         os.close(fd)
@@ -186,16 +187,15 @@ def unlink(folder_fd: int, name: bytes) -> bool:
     return True
 
 
-def open_for_removal(parent_fd: int, name: bytes, device: int | None = None) -> int | None:
+def open_for_removal(parent_fd: int, name: bytes) -> int | None:
     """Open a folder such that its entries can be listed and removed; what is no folder is unlinked instead (None).
 
     Args:
         parent_fd: the folder that holds it.
         name: its name there.
-        device: the tree's device; a folder on another one is a mount and is left alone.
 
     Raises:
-        OSError, RemovalError: it can't be opened, or something is mounted there.
+        OSError: it can't be opened.
     """
     for attempt in range(3):
         try:
@@ -215,20 +215,13 @@ def open_for_removal(parent_fd: int, name: bytes, device: int | None = None) -> 
             unlink(parent_fd, name)
             return None
         try:
-            _make_emptiable(fd, name, device)
+            if os.fstat(fd).st_mode & 0o700 != 0o700:
+                os.fchmod(fd, 0o700)
         except BaseException:
             os.close(fd)
             raise
         return fd
     raise AssertionError("unreachable")
-
-
-def _make_emptiable(fd: int, name: bytes, device: int | None) -> None:
-    found = os.fstat(fd)
-    if device is not None and found.st_dev != device:
-        raise RemovalError(os.fsdecode(name), _MOUNTED)
-    if found.st_mode & 0o700 != 0o700:
-        os.fchmod(fd, 0o700)
 
 
 def grant_owner(parent_fd: int, name: bytes) -> None:
@@ -252,7 +245,7 @@ def grant_owner(parent_fd: int, name: bytes) -> None:
 
 
 def _remove_empty(parent_fd: int, name: bytes) -> bool:
-    """Remove a folder that should be empty; False when something stands in it."""
+    """Remove a folder if it is empty; False when something stands in it."""
     try:
         os.rmdir(name, dir_fd=parent_fd)
     except FileNotFoundError:
@@ -262,6 +255,8 @@ def _remove_empty(parent_fd: int, name: bytes) -> bool:
     except OSError as error:
         if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
             return False
+        if error.errno == errno.EBUSY:
+            raise RemovalError(os.fsdecode(name), _MOUNTED) from error
         raise
     return True
 

@@ -7,8 +7,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from firsthand.files.reading import CLOSE_ON_EXEC, LIST_FOLDER, NO_FOLLOW, Cursor
-from firsthand.files.refusal import FileWriteError
+from firsthand.files.reading import CLOSE_ON_EXEC, LIST_FOLDER, NO_FOLLOW, Cursor, Parts
+from firsthand.files.refusal import FileRefusedError, FileWriteError
+from firsthand.files.removal import grant_owner
 
 PRIVATE_FOLDER: Final = 0o700
 _FRESH: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | CLOSE_ON_EXEC | getattr(os, "O_BINARY", 0)
@@ -27,6 +28,23 @@ def make_private_folder(path: Path) -> None:
             os.chmod(path, PRIVATE_FOLDER)
     except OSError as error:
         raise _refused(str(path), error) from error
+
+
+def make_folder(folder_fd: int, name: bytes, mode: int) -> int:
+    """Make a folder inside an open one, with an exact mode, never wider at any moment; gives its descriptor.
+
+    Raises:
+        OSError: something stands there, or it can't be made.
+    """
+    os.mkdir(name, mode & PRIVATE_FOLDER, dir_fd=folder_fd)
+    try:
+        fd = os.open(name, LIST_FOLDER, dir_fd=folder_fd)
+    except PermissionError:
+        # The umask shuts out even the owner.
+        grant_owner(folder_fd, name)
+        fd = os.open(name, LIST_FOLDER, dir_fd=folder_fd)
+    os.fchmod(fd, mode)
+    return fd
 
 
 def open_private_folder(path: Path) -> int:
@@ -96,15 +114,29 @@ class MakingCursor(Cursor):
         super().__init__(root_fd)
         self._mode = mode
 
+    def at(self, parts: Parts) -> int:
+        """The descriptor of a folder below the root, made if it was not there; valid until the next call.
+
+        Raises:
+            FileWriteError: something else stands in its place, or the operating system refuses.
+        """
+        try:
+            folder_fd = super().at(parts)
+        except FileRefusedError as error:
+            raise FileWriteError(
+                f"a folder can't be made: {error.message}",
+                where=error.path,
+                next_step="free the name or the space, or name another folder",
+            ) from error
+        assert folder_fd is not None  # noqa: S101 - `step` makes what is absent
+        return folder_fd
+
     def step(self, folder_fd: int, part: bytes) -> int:
         """Open a folder, after making it if it is not there."""
         try:
-            os.mkdir(part, self._mode & PRIVATE_FOLDER, dir_fd=folder_fd)
+            return make_folder(folder_fd, part, self._mode)
         except FileExistsError:
             return os.open(part, LIST_FOLDER, dir_fd=folder_fd)
-        fd = os.open(part, LIST_FOLDER, dir_fd=folder_fd)
-        os.fchmod(fd, self._mode)
-        return fd
 
 
 def _refused(where: str, error: OSError) -> FileWriteError:

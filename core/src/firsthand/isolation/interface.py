@@ -7,14 +7,14 @@ A backend registers a class under the entry point group `firsthand.backends`; th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from firsthand.errors import FirsthandError
-from firsthand.records import Launcher, Outcome
+from firsthand.records import Cleanup, Launcher, Outcome
 
 MIB = 1024 * 1024
 
@@ -23,6 +23,20 @@ class IsolationError(FirsthandError):
     """No enclosure can be had: no backend passes, or this request can't be confined (an unsuitable root, say)."""
 
     default_code = "review_verification_isolation_unavailable"
+
+
+class RunCancelledError(FirsthandError):
+    """A command was ended because its request was cancelled; what it did until then proves nothing.
+
+    Attributes:
+        cleanup: whether every descendant is known to be gone.
+    """
+
+    default_code = "check_inconclusive"
+
+    def __init__(self, cleanup: Cleanup) -> None:
+        self.cleanup = cleanup
+        super().__init__("the command was cancelled", next_step="start again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +122,8 @@ class Request:
         cwd: folder relative to the root of the copy.
         environment: added to the fixed environment; for a runner's reporting variables.
         timeout_s: from the command's release to its kill.
+        cancelled: asked several times a second while the command runs; once true, the command and all its descendants
+            are ended and `run` raises `RunCancelledError`.
     """
 
     argv: tuple[str, ...]
@@ -115,6 +131,7 @@ class Request:
     timeout_s: float
     cwd: str = "."
     environment: Mapping[str, str] = field(default_factory=dict)
+    cancelled: Callable[[], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +173,9 @@ class Enclosure(Protocol):
         empty; no network, no reading outside copy, roots and system runtime, no writing outside copy, HOME, TMPDIR.
         Returns within `timeout_s` + 2 s. Never raises for what the command does, and never runs it unconfined: what
         can't be set up is `sandbox-failed`, what can't be executed `could-not-start`.
+
+        Raises:
+            RunCancelledError: the request was cancelled; everything that it started was ended first.
         """
 
     def rewrite(self, path: str, data: bytes, mode: int) -> None:

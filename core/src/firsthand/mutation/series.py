@@ -33,10 +33,10 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
+    """A mutation that applies. Its bytes are read again when its turn comes: a thousand files are not kept."""
+
     mutation: Mutation
     check: PlacedCheck
-    original: bytes
-    replacement: Replacement
 
 
 def run_series(
@@ -56,7 +56,8 @@ def run_series(
         lanes: one or more open lanes, each with a number of its own; one thread each.
         controls: the controls tried so far in this session.
         recorder: gets every record, mutations in the order given; called from the lanes' threads, one at a time.
-        cancelled: asked between commands. Once true, bytes are restored and what is left is recorded as cancelled.
+        cancelled: asked between commands and while they run, from the lanes' threads. Once true, running commands are
+            ended, bytes are restored, and what is left is recorded as cancelled.
 
     Returns:
         One record for each mutation. When a lane ends by drift or an unknown clean-up the others stop as well, and
@@ -77,9 +78,10 @@ def run_series(
             series.finish(position, _nothing_ran(mutations[position], lanes[0].number, "not-applied", task))
     used = lanes[: max(1, min(len(lanes), len(applied)))]
     positions = iter(applied)
-    manifest = registered.snapshot.manifest
     work = [
-        partial(series.work, lane, Trials(lane, manifest, controls, recorder, series.reason_to_stop), positions)
+        partial(
+            series.work, lane, Trials(lane, registered.snapshot, controls, recorder, series.reason_to_stop), positions
+        )
         for lane in used
     ]
     try:
@@ -116,9 +118,7 @@ def _prepare(mutation: Mutation, registered: Registered) -> _Task | MutationCaus
         return "path-missing"
     original = registered.snapshot.read(mutation.path)
     replacement = replace_once(original, mutation)
-    if isinstance(replacement, Replacement):
-        return _Task(mutation, check, original, replacement)
-    return replacement
+    return _Task(mutation, check) if isinstance(replacement, Replacement) else replacement
 
 
 def _nothing_ran(mutation: Mutation, lane: int, verdict: Verdict, cause: MutationCause) -> MutationRun:
@@ -178,7 +178,7 @@ class _Series:
             if position is None or not isinstance(task, _Task):
                 return
             try:
-                trials.run(task.mutation, task.check, task.original, task.replacement, partial(self.finish, position))
+                trials.run(task.mutation, task.check, partial(self.finish, position))
             except BaseException:
                 self.stop("cancelled")
                 raise

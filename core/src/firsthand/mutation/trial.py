@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from firsthand.canonical import sha256_hex
 from firsthand.checks import CleanupUnknownError, Lane, PlacedCheck, Recorder, Standing, run_check
 from firsthand.errors import FirsthandError
-from firsthand.isolation.interface import IsolationError
+from firsthand.isolation.interface import IsolationError, RunCancelledError
 from firsthand.mutation.controls import Controls
-from firsthand.mutation.replacement import Replacement
-from firsthand.records import CheckRun, Manifest, ManifestEntry, Mutation, MutationCause, MutationRun
+from firsthand.mutation.replacement import Replacement, replace_once
+from firsthand.records import CheckRun, ManifestEntry, Mutation, MutationCause, MutationRun
 from firsthand.rules import Restoration, control_shows, mutated_deadline_ms, mutation_verdict
-from firsthand.snapshot import CopyDriftError
+from firsthand.snapshot import CopyDriftError, Snapshot
 
 
 @dataclass
@@ -36,36 +36,38 @@ class Trials:
     def __init__(
         self,
         lane: Lane,
-        manifest: Manifest,
+        snapshot: Snapshot,
         controls: Controls,
         recorder: Recorder,
         reason_to_stop: Callable[[], MutationCause | None],
     ) -> None:
         self._lane = lane
-        self._manifest = manifest
+        self._snapshot = snapshot
         self._controls = controls
         self._recorder = recorder
         self._reason_to_stop = reason_to_stop
         self._latest: dict[str, CheckRun] = {}
 
-    def run(
-        self,
-        mutation: Mutation,
-        check: PlacedCheck,
-        original: bytes,
-        replacement: Replacement,
-        enter: Callable[[MutationRun], None],
-    ) -> None:
+    def run(self, mutation: Mutation, check: PlacedCheck, enter: Callable[[MutationRun], None]) -> None:
         """Try one mutation that applies, and give its record to `enter`, once, however the trial ends.
 
         Never raises for what happens to the lane: that is a cause of the record, and `lane.spoiled`. Anything else (an
         interrupt) is recorded as cancelled and passed on with the lane spoiled, since the mutation may still stand in
         its copy, which is discarded.
+
+        Raises:
+            KeyError: the path is not registered as present.
+            ValueError: the mutation does not apply.
+            CopyDriftError: the pristine copy is not what was frozen.
         """
         course = _Course()
-        entry = self._manifest.entry(mutation.path)
+        entry = self._snapshot.manifest.entry(mutation.path)
         if entry is None:
             raise KeyError(mutation.path)
+        original = self._snapshot.read(mutation.path)
+        replacement = replace_once(original, mutation)
+        if not isinstance(replacement, Replacement):
+            raise ValueError(f"the mutation does not apply: {replacement}")  # noqa: TRY004 - a value, not a type
         try:
             self._run(course, mutation, check, original, replacement)
         except FirsthandError as error:
@@ -84,32 +86,48 @@ class Trials:
         if course.before.status != "passed" or self._stop(course):
             return
         # 2. The file is what the check loads.
-        course.control = self._controls.run_of(self._lane, check, mutation.path, original, self._recorder)
+        course.control = self._controls.run_of(
+            self._lane, check, mutation.path, original, self._recorder, self._stopping
+        )
         if control_shows(course.control) is not None or self._stop(course):
             return
         # 3. Replace, and run the same check. Whatever comes of it, the bytes go back.
-        course.deadline_ms = mutated_deadline_ms(check.timeout_ms, self._lane.slowest_ms.get(check.id, 0))
+        course.deadline_ms = mutated_deadline_ms(
+            check.timeout_ms, self._recorder.slowest_ms(self._lane.number, check.id)
+        )
         try:
             self._lane.put(mutation.path, replacement.data)
             course.applied = True
             course.mutated = run_check(
-                self._lane, check, self._recorder, purpose="mutated", deadline_ms=course.deadline_ms
+                self._lane,
+                check,
+                self._recorder,
+                purpose="mutated",
+                deadline_ms=course.deadline_ms,
+                cancelled=self._stopping,
             )
-        except IsolationError as error:
+        except (IsolationError, RunCancelledError) as error:
             course.interruption = interruption_of(error)
         # 4. Exact bytes and mode; what stands is read back by the host.
         course.standing = self._lane.restore(mutation.path)
         if course.interruption is not None or self._stop(course):
             return
         # 5. Green again.
-        course.after = self._latest[check.id] = run_check(self._lane, check, self._recorder, purpose="restored")
+        course.after = self._latest[check.id] = run_check(
+            self._lane, check, self._recorder, purpose="restored", cancelled=self._stopping
+        )
 
     def _green(self, check: PlacedCheck) -> CheckRun:
         if check.id not in self._latest:
-            self._latest[check.id] = run_check(self._lane, check, self._recorder, purpose="baseline")
+            self._latest[check.id] = run_check(
+                self._lane, check, self._recorder, purpose="baseline", cancelled=self._stopping
+            )
         if self._lane.spoiled is not None:
             raise self._lane.spoiled
         return self._latest[check.id]
+
+    def _stopping(self) -> bool:
+        return self._reason_to_stop() is not None
 
     def _stop(self, course: _Course) -> bool:
         """Whether to go no further: the lane is spoiled (raised), or the series stops (a cause)."""

@@ -17,6 +17,7 @@ MutationCause: TypeAlias = Literal[
     "signal",
     "signal-exit-code",
     "output-limit",
+    "resource-exhausted",
     "could-not-start",
     "sandbox-failed",
     "cleanup-unknown",

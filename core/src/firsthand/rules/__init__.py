@@ -3,7 +3,7 @@
 from firsthand.rules.acceptance import LIMIT_TOOL_CALLS, acceptance
 from firsthand.rules.conclusion import Conclusion, EvidenceStatus, evidence_status, exit_status
 from firsthand.rules.facts import CheckFacts, DefinitionFacts, FactsError, definition_facts
-from firsthand.rules.failure import LIMIT_FAILURES, repeats_control, signature
+from firsthand.rules.failure import LIMIT_FAILURES, ran_out, repeats_control, signature
 from firsthand.rules.gate import (
     GOING_ON,
     Disposition,
@@ -76,6 +76,7 @@ __all__ = [
     "mutated_deadline_s",
     "mutation_verdict",
     "next_round",
+    "ran_out",
     "record_problems",
     "repeats_control",
     "requirement_problems",

@@ -67,9 +67,6 @@ def _check_problems(evidence: Evidence, facts: DefinitionFacts) -> Iterator[Prob
         elif run.status != "passed":
             message = f"its latest run on the unmodified files is {run.status} ({run.cause})"
             yield Problem(BASELINE_CODE, check.id, message)
-        elif check.runner == "exit" and not check.trusts_exit_code:
-            message = 'only its exit code is known, and the definition does not say runner "exit"'
-            yield Problem(EVIDENCE_CODE, check.id, message)
 
 
 def _catch_problems(evidence: Evidence, facts: DefinitionFacts) -> Iterator[Problem]:

@@ -18,6 +18,11 @@ _NOT_LOADED: Final = "does not load"
 _LOADING: Final = re.compile(
     r"\b(?:SyntaxError|IndentationError|TabError|ImportError|ModuleNotFoundError|ERR_MODULE_NOT_FOUND)\b"
 )
+_EXHAUSTED: Final = re.compile(
+    r"MemoryError\b|\bE(?:NOMEM|NOSPC|MFILE|NFILE|AGAIN|FBIG|DQUOT)\b|[Cc]annot allocate memory|[Uu]nable to allocate"
+    r"|No space left on device|File too large|Too many open files|Resource temporarily unavailable"
+    r"|can't start new thread|memory allocation of \d+ bytes failed|[Aa]llocation failed"
+)
 _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]+\b")
 _POSITION: Final = re.compile(r"\bline \d+\b|\.\w+:\d+(?::\d+)?\b")
 _UNDEFINED_NAME: Final = re.compile(r"\b(?:NameError|ReferenceError)\b")
@@ -44,6 +49,17 @@ def repeats_control(mutated: CheckRun, control: CheckRun) -> bool:
     if all(_stands_in(failure, control.tests) for failure in mutated.tests.failures):
         return True
     return _fails_while_loading(mutated.tests, control.tests)
+
+
+def ran_out(mutated: CheckRun) -> bool:
+    """Whether every failure of the run is one of the machine's limits: memory, disk, processes, descriptors ran out.
+
+    Such an end depends on where the check ran, not on what it looked at, as a kill for the same reason would.
+    """
+    if mutated.runner == "exit":
+        return _EXHAUSTED.search(_last_error(mutated)) is not None
+    failures = mutated.tests.failures if mutated.tests is not None else ()
+    return bool(failures) and all(_EXHAUSTED.search(failure.message) for failure in failures)
 
 
 def _fails_while_loading(mutated: TestCounts, control: TestCounts) -> bool:

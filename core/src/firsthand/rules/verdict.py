@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from firsthand.records import CheckRun, Mode, MutationCause, TestCounts, TestNames, Verdict
-from firsthand.rules.failure import repeats_control
+from firsthand.rules.failure import ran_out, repeats_control
 from firsthand.rules.runner import FIRST_SIGNAL_EXIT_CODE, is_ordinary_failure
 from firsthand.rules.status import green_doubt, is_consistent
 
@@ -174,9 +174,7 @@ def _from_exit(  # noqa: PLR0911 # the same
             return "survived", "check-stayed-green"
         if not is_ordinary_failure("exit", exit_code):
             return "inconclusive", "unordinary-exit-code"
-        if repeats_control(mutated, control):
-            return "inconclusive", "same-failure-as-control"
-        return "detected", "exit-code-only"
+        return _unless_accident(mutated, control, "exit-code-only")
     if before.tests is None or after.tests is None or not _same_tests(before.tests, after.tests):
         return "inconclusive", "counts-drifted"
     if exit_code == 0:
@@ -186,9 +184,16 @@ def _from_exit(  # noqa: PLR0911 # the same
     doubt = _failure_doubt(before.tests, mutated, names)
     if doubt is not None:
         return "inconclusive", doubt
+    return _unless_accident(mutated, control, "named-test-failed")
+
+
+def _unless_accident(mutated: CheckRun, control: CheckRun, cause: MutationCause) -> tuple[Verdict, MutationCause]:
+    """A catch, unless its failures say that limits were reached or that the file did not load."""
+    if ran_out(mutated):
+        return "crash", "resource-exhausted"
     if repeats_control(mutated, control):
         return "inconclusive", "same-failure-as-control"
-    return "detected", "named-test-failed"
+    return "detected", cause
 
 
 def _from_green(baseline: TestCounts, tests: TestCounts | None) -> tuple[Verdict, MutationCause]:

@@ -140,9 +140,7 @@ def put(target: MakingCursor, path: str, content: FileContent) -> None:
         FileWriteError: it can't be written.
     """
     parts, name = split_path(path)
-    folder_fd = target.at(parts)
-    assert folder_fd is not None  # noqa: S101 - a making cursor makes what is absent
-    write_fresh(folder_fd, name, content.data, content.mode)
+    write_fresh(target.at(parts), name, content.data, content.mode)
 
 
 def _source_difference(source: Cursor, path: str, wanted: Content | None) -> Difference | None:

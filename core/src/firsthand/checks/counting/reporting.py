@@ -65,16 +65,21 @@ class Reporting:
 def reporting_for(runner: RunnerName, command: Sequence[str]) -> Reporting:
     """Ask this runner for a report, where its environment alone can do so.
 
-    A node command that names reporters of its own is left alone: node refuses an unequal number of reporters and
-    destinations.
+    A command that our request would break is left alone: node refuses an unequal number of reporters and destinations
+    (one of its own without a destination prints to stdout only while it is alone), and a pytest without its junit
+    plug-in does not know the option.
     """
     match runner:
         case "pytest":
+            if any("no:junitxml" in word for word in command):
+                return Reporting("none")
             file = _fresh_name("xml")
             options = f"--junitxml={file} -o junit_logging=no -o junit_family=xunit2"
             return Reporting("pytest-junit", file, {"PYTEST_ADDOPTS": options})
         case "node-test":
-            if any(word.startswith("--test-reporter") for word in command):
+            reporters = sum(word.startswith("--test-reporter") for word in command)
+            destinations = sum(word.startswith("--test-reporter-destination") for word in command)
+            if reporters != 2 * destinations:
                 return Reporting("none")
             file = _fresh_name("jsonl")
             reporter = "data:text/javascript," + quote(" ".join(_NODE_REPORTER.split()), safe="")

@@ -23,7 +23,7 @@ _PYTEST_END: Final = re.compile(
 _PYTEST_FAILURE: Final = re.compile(r"^(?:FAILED|ERROR) (\S[^\n]*?)(?: - ([^\n]*))?$", re.MULTILINE)
 
 _NODE_COUNT: Final = re.compile(r"^(?:#|\u2139) (tests|pass|fail|cancelled|skipped|todo) (\d{1,9})$", re.MULTILINE)
-_NODE_FAILURE: Final = re.compile(r"^\s*(?:✖|not ok \d+ -) ([^\n]+?)(?: \([0-9.]+ms\))?$", re.MULTILINE)
+_NODE_TEST: Final = re.compile(r"^\s*(✖|✔|not ok \d+ -|ok \d+ -) ([^\n]+?)(?: \([0-9.]+ms\))?$", re.MULTILINE)
 _SCRIPT: Final = re.compile(r"\.[cm]?[jt]sx?\Z")
 
 _CARGO_RUNNING: Final = re.compile(r"^running \d{1,9} tests?$", re.MULTILINE)
@@ -86,16 +86,17 @@ def read_node(stdout: bytes) -> Counted | None:
     counts = {found.group(1): int(found.group(2)) for found in _NODE_COUNT.finditer(text)}
     if not {"tests", "pass", "fail", "cancelled", "skipped", "todo"} <= counts.keys():
         return None
-    failures = [(found.group(1), "") for found in _NODE_FAILURE.finditer(text)]
-    # A file that did not load, or ended early, stands among the tests under its own path; it is none.
-    named = [(name, message) for name, message in failures if not _SCRIPT.search(name)]
+    tests = [(found.group(1), found.group(2)) for found in _NODE_TEST.finditer(text)]
+    failures = [(name, "") for mark, name in tests if mark.startswith(("✖", "not"))]
+    # A file that did not load, ended early or holds no tests stands among the tests under its own path; it is none.
+    files = any(_SCRIPT.search(name) for _, name in tests)
     failed = counts["fail"] + counts["cancelled"]
     return bare_counts(
         executed=counts["pass"] + failed,
         failed=failed,
         skipped=counts["skipped"] + counts["todo"],
-        failures=named,
-        complete=len(named) == len(failures),
+        failures=[(name, message) for name, message in failures if not _SCRIPT.search(name)],
+        complete=not files,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from firsthand.canonical import JSONValue
@@ -88,7 +89,8 @@ def _show(
     ]
     console.print(table(("BACKEND", "DISTRIBUTION", "STATUS", "PROBES"), rows))
     for one in found:
-        if one.reason:
+        # Once one can be used, what the others lack is of no concern, unless a battery has found it.
+        if one.reason and (selected is None or one.report is not None):
             console.print(lines(f"{one.name}: {one.reason}\n  next: {one.next_step}"))
         if one.available is not None and one.available.launcher is not None:
             launcher = one.available.launcher
@@ -109,5 +111,6 @@ def _show(
 def _probes(one: Assessment) -> str:
     if one.report is None:
         return "-"
-    passed = sum(probe.result == "passed" for probe in one.report.probes)
-    return f"{passed} of {len(one.report.probes)} passed"
+    counted = Counter(probe.result for probe in one.report.probes)
+    others = "".join(f", {count} {result}" for result, count in sorted(counted.items()) if result != "passed")
+    return f"{counted['passed']} of {len(one.report.probes)} passed{others}"

@@ -18,7 +18,10 @@ SCHEMA_NAME: Final = "firsthand.schema.json"
 _REQUIREMENTS: Final = ("REQUIREMENTS.md", "SPEC.md", "README.md", "README.rst", "README")
 _INSTRUCTIONS: Final = ("AGENTS.md", "CLAUDE.md", "CONTRIBUTING.md")
 _IMPLEMENTATION: Final = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".go", ".rs")
-_BUILD_SCRIPTS: Final = ("setup.py", "noxfile.py", "tasks.py", "build.rs", "gulpfile.js", "Gruntfile.js")
+_SET_UP: Final = re.compile(
+    r"(^|/)((setup|noxfile|tasks)\.py|build\.rs|(gulp|Grunt)file\.js|[^/]+\.config\.[cm]?[jt]s)$"
+)
+"""Code that sets a project up and that no test exercises."""
 _TIMEOUT_MS: Final = 120_000
 
 
@@ -34,7 +37,7 @@ class Draft:
     remarks: tuple[str, ...]
 
 
-def draft(root: Path, environment: Mapping[str, str], *, runtime: str, root_field: str) -> Draft:
+def draft(root: Path, environment: Mapping[str, str], *, runtime: str, root_field: str, own: Path) -> Draft:
     """Look at a project and draft its definition.
 
     Args:
@@ -42,11 +45,12 @@ def draft(root: Path, environment: Mapping[str, str], *, runtime: str, root_fiel
         environment: the host's, for PATH and VIRTUAL_ENV.
         runtime: label of the host that did the work.
         root_field: what the definition's `root` says.
+        own: where the definition will lie; neither it nor the schema beside it is registered.
 
     Raises:
         DraftError: nothing to run was found, or too much to register.
     """
-    tree = look(root)
+    tree = look(root, apart=(own, own.with_name(SCHEMA_NAME)))
     found = detect(root, tree, environment)
     if not found:
         raise DraftError(
@@ -64,7 +68,7 @@ def draft(root: Path, environment: Mapping[str, str], *, runtime: str, root_fiel
         if path.endswith(_IMPLEMENTATION)
         and path.endswith(endings)
         and mutation_fault(path) is None
-        and path.rpartition("/")[2] not in _BUILD_SCRIPTS
+        and not _SET_UP.search(path)
     ]
     verification: dict[str, JSONValue] = {
         "files": list[JSONValue](files),

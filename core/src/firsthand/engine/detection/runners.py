@@ -16,6 +16,9 @@ _HEAD_BYTES: Final = 65536
 _PYTHON_TEST: Final = re.compile(r"(^|/)(test_[^/]*|[^/]*_test)\.py$")
 _NODE_TEST: Final = re.compile(r"(^|/)([^/]*[.-](test|spec)|test[^/]*)\.(m?js|cjs)$|(^|/)test/.*\.(m?js|cjs)$")
 
+_NODE_IMPORT: Final = re.compile(r"""["']node:test["']""")
+_CARGO_DEPENDENCIES: Final = re.compile(r"^\[(?:dev-|build-)?dependencies\b", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class Detected:
@@ -42,7 +45,7 @@ def detect(root: Path, tree: Tree, environment: Mapping[str, str]) -> list[Detec
         *_python(root, tree, environment),
         *_node(root, tree),
         *_go(tree),
-        *_cargo(tree),
+        *_cargo(root, tree),
     ]
 
 
@@ -83,11 +86,12 @@ def _interpreter(root: Path, tree: Tree, environment: Mapping[str, str]) -> tupl
     if active and os.path.isabs(active) and not Path(active).is_relative_to(root):
         candidates.append((f"{active}/bin/python", Path(active)))
     for program, prefix in candidates:
-        if (prefix / "bin" / "python").exists() and _has_pytest(prefix):
+        if os.access(prefix / "bin" / "python", os.X_OK) and _has_pytest(prefix):
             return program, _roots_of(prefix), True
     for folder in environment.get("PATH", "").split(os.pathsep):
         found = Path(folder, "python3")
-        if os.path.isabs(folder) and found.exists() and _has_pytest(found.resolve().parent.parent):
+        # os.access, since a folder of PATH may be closed to this user.
+        if os.path.isabs(folder) and os.access(found, os.X_OK) and _has_pytest(found.resolve().parent.parent):
             return "python3", (), True
     return "python3", (), False
 
@@ -107,19 +111,35 @@ def _node(root: Path, tree: Tree) -> Iterator[Detected]:
     if not tree.has("package.json"):
         return
     try:
-        scripts = json.loads(_text(root / "package.json")).get("scripts", {})
-        script = str(scripts.get("test", "")) if isinstance(scripts, dict) else ""
-    except (ValueError, AttributeError):
-        script = ""
-    tests = [path for path in tree.files if _NODE_TEST.search(path)]
-    uses_node_test = "node --test" in script or any("node:test" in _text(root / path) for path in tests)
+        manifest = json.loads(_text(root / "package.json"))
+    except ValueError:
+        manifest = {}
+    manifest = manifest if isinstance(manifest, dict) else {}
+    scripts = manifest.get("scripts")
+    script = str(scripts.get("test", "")) if isinstance(scripts, dict) else ""
+    named = [path for path in tree.files if _NODE_TEST.search(path)]
+    # A file without tests counts as one that ended early, so what does not use the runner is left out.
+    tests = [path for path in named if _NODE_IMPORT.search(_text(root / path))] or named
+    uses_node_test = (
+        "node --test" in script or tests != named or any("node:test" in _text(root / path) for path in tests)
+    )
     sources = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", "package.json", "tsconfig.json")
     toolchains = tuple(folder for folder in tree.dependencies if folder.name == "node_modules")
+    remarks: tuple[str, ...] = (
+        () if toolchains or not _depends(manifest) else ("run `npm install` first: checks have no network",)
+    )
     if uses_node_test and tests:
-        yield Detected("node", ("node", "--test", *tests), sources, toolchains)
+        left_out = [path for path in named if path not in tests]
+        if left_out:
+            remarks += (f"left out, since nothing there imports node:test: {', '.join(left_out)}",)
+        yield Detected("node", ("node", "--test", *tests), sources, toolchains, remarks)
     elif script:
         remark = f"package.json tests with {script!r}, which is not counted here: register its command with a runner"
-        yield Detected("node", ("node", "--test"), sources, toolchains, (remark,))
+        yield Detected("node", ("node", "--test"), sources, toolchains, (*remarks, remark))
+
+
+def _depends(manifest: Mapping[str, object]) -> bool:
+    return bool(manifest.get("dependencies") or manifest.get("devDependencies"))
 
 
 def _go(tree: Tree) -> Iterator[Detected]:
@@ -129,10 +149,13 @@ def _go(tree: Tree) -> Iterator[Detected]:
         yield Detected("go", ("go", "test", "./..."), (".go", "go.mod", "go.sum"), vendor, remarks)
 
 
-def _cargo(tree: Tree) -> Iterator[Detected]:
+def _cargo(root: Path, tree: Tree) -> Iterator[Detected]:
     if tree.has("Cargo.toml"):
         vendor = tuple(folder for folder in tree.dependencies if folder.name == "vendor")
-        yield Detected("cargo", ("cargo", "test", "--offline"), (".rs", "Cargo.toml", "Cargo.lock"), vendor)
+        needs = not vendor and _CARGO_DEPENDENCIES.search(_text(root / "Cargo.toml"))
+        remarks = ("run `cargo vendor` first, if it needs other crates: checks have no network",) if needs else ()
+        sources = (".rs", "Cargo.toml", "Cargo.lock", ".cargo/config.toml")
+        yield Detected("cargo", ("cargo", "test", "--offline"), sources, vendor, remarks)
 
 
 def _folders_of(tests: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -55,11 +55,12 @@ class Tree:
         return path in self.files
 
 
-def look(root: Path) -> Tree:
+def look(root: Path, *, apart: Sequence[Path] = ()) -> Tree:
     """Walk a project: no link followed, nothing executed, at most 20,000 entries.
 
-    Passed over: folders that hold dependencies, builds and caches, folders and files whose names begin with a dot, and
-    all that a definition would refuse by name, kind or size.
+    Passed over: folders that hold dependencies, builds and caches, folders and files whose names begin with a dot (but
+    for cargo's configuration, which names vendored crates), the paths in `apart`, and all that a definition would
+    refuse by name, kind or size.
     """
     files: dict[str, int] = {}
     dependencies: list[Path] = []
@@ -68,12 +69,13 @@ def look(root: Path) -> Tree:
         if seen >= _MOST_SEEN:
             break
         if entry.is_dir(follow_symlinks=False):
-            if Path(entry.path, "pyvenv.cfg").is_file():
+            if _is_environment(entry):
                 environments.append(Path(entry.path))
             elif entry.name in ("node_modules", "vendor") and "/" not in relative:
                 dependencies.append(Path(entry.path))
-        elif _registrable(entry, relative):
+        elif Path(entry.path) not in apart and _registrable(entry, relative):
             files[relative] = entry.stat(follow_symlinks=False).st_size
+    files.update(_cargo_configuration(root))
     return Tree(dict(sorted(files.items())), tuple(sorted(dependencies)), tuple(sorted(environments)))
 
 
@@ -92,13 +94,32 @@ def _entries(root: Path) -> Iterator[tuple[os.DirEntry[str], str]]:
                 pending.append((entry.path, f"{relative}/"))
 
 
+def _cargo_configuration(root: Path) -> Iterator[tuple[str, int]]:
+    """Without it cargo does not find vendored crates; what else lies in that folder may be a credential."""
+    folder = root / ".cargo"
+    if folder.is_symlink():
+        return
+    try:
+        listing = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in listing:
+        if entry.name == "config.toml" and _registrable(entry, ".cargo/config.toml"):
+            yield ".cargo/config.toml", entry.stat(follow_symlinks=False).st_size
+
+
 def _skipped(entry: os.DirEntry[str]) -> bool:
     return (
         entry.name.startswith(".")
         or entry.name in _SKIPPED_FOLDERS
         or entry.name.endswith(_SKIPPED_SUFFIXES)
-        or Path(entry.path, "pyvenv.cfg").is_file()
+        or _is_environment(entry)
     )
+
+
+def _is_environment(folder: os.DirEntry[str]) -> bool:
+    # os.path's answer is False, and no error, for a folder that is closed to this user.
+    return os.path.isfile(os.path.join(folder.path, "pyvenv.cfg"))
 
 
 def _registrable(entry: os.DirEntry[str], relative: str) -> bool:

@@ -26,11 +26,12 @@ from firsthand.records import BackendIdentity, BatteryReport, ProbeResult
 
 _LIMIT_BYTES: Final = 1024 * 1024
 _KEPT: Final = 32
+_PREFIX: Final = "battery-"
 _FILE_MODE: Final = 0o600
 
 
 class ReportCache:
-    """One private folder of reports, a file for each set of circumstances."""
+    """Reports in a private folder, a file for each set of circumstances; the folder may hold other things beside."""
 
     def __init__(self, folder: Path) -> None:
         """Name the folder; it is made (0700) when something is first kept."""
@@ -57,7 +58,7 @@ class ReportCache:
                 make_private_folder(self._folder)
             folder = open_private_folder(self._folder)
             try:
-                fresh = f".{secrets.token_hex(8)}".encode()
+                fresh = f"{_PREFIX}{secrets.token_hex(8)}.new".encode()
                 write_fresh(folder, fresh, data, _FILE_MODE)
                 os.replace(fresh, _name(key), src_dir_fd=folder, dst_dir_fd=folder)
                 _forget_oldest(folder)
@@ -94,7 +95,7 @@ def cache_key(identity: BackendIdentity) -> dict[str, JSONValue]:
 
 
 def _name(key: dict[str, JSONValue]) -> bytes:
-    return f"{canonical_digest(key)}.json".encode()
+    return f"{_PREFIX}{canonical_digest(key)}.json".encode()
 
 
 def _understand(raw: bytes, key: dict[str, JSONValue], identity: BackendIdentity) -> BatteryReport | None:
@@ -134,9 +135,9 @@ def _answers_all(results: tuple[ProbeResult, ...]) -> bool:
 
 
 def _forget_oldest(folder: int) -> None:
-    """Keep the folder small: each boot leaves a file that will never be asked for again."""
+    """Keep few reports: each boot leaves one that will never be asked for again. Other files are not ours."""
     ages = []
-    for name in os.listdir(folder):
+    for name in filter(lambda name: name.startswith(_PREFIX), os.listdir(folder)):
         with suppress(FileNotFoundError):
             ages.append((os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime_ns, name))
     for _, name in sorted(ages, reverse=True)[_KEPT:]:

@@ -214,15 +214,13 @@ class Stage:
 @contextmanager
 def _in_environment(token: str) -> Iterator[None]:
     """Hold a canary in this process's environment, from which every careless child gets it."""
-    before = os.environ.get(_ENVIRONMENT_CANARY)
     os.environ[_ENVIRONMENT_CANARY] = token
     try:
         yield
     finally:
-        if before is None:
+        # Another battery in another thread may have put its own there meanwhile.
+        if os.environ.get(_ENVIRONMENT_CANARY) == token:
             del os.environ[_ENVIRONMENT_CANARY]
-        else:
-            os.environ[_ENVIRONMENT_CANARY] = before
 
 
 def _unlink(path: str) -> None:

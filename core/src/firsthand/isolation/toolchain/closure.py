@@ -8,9 +8,11 @@ file could open any folder of the machine. Whatever can't be placed is an error 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,7 +96,9 @@ def resolve(
         host_path=tuple(
             Path(entry)
             for entry in environment.get("PATH", "").split(os.pathsep)
-            if os.path.isabs(entry) and not Path(entry).is_relative_to(source)
+            if os.path.isabs(entry)
+            and not Path(entry).is_relative_to(source)
+            and not Path(os.path.realpath(entry)).is_relative_to(source)
         ),
         environment=environment,
         refuse=refuse,
@@ -135,7 +139,7 @@ class _Search:
     def place(self, program: str) -> Executable:
         """One argv[0]: where it lies, and that all it needs can be seen there."""
         located = self._locate(program)
-        file = self._follow(located, program, steps=0)
+        file = self._follow(located, program, steps=0, by_project=False)
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         return Executable(path=str(located), sha256=digest)
@@ -190,17 +194,20 @@ class _Search:
         self._show(shim.root.resolve(), because=f"{shim.chosen_by} chooses this version", by_project=shim.by_project)
         return real
 
-    def _follow(self, located: Path, program: str, *, steps: int) -> Path:
-        """Make every link, virtual environment and interpreter on the way visible; the real file at the end."""
+    def _follow(self, located: Path, program: str, *, steps: int, by_project: bool) -> Path:
+        """Make every link, virtual environment and interpreter on the way visible; the real file at the end.
+
+        `by_project`: whether a file of the project led here. It stays true for everything further along the way.
+        """
         if steps > _MOST_STEPS:
             raise ToolchainError(f"{program!r} leads in circles", where=FIELD, next_step="repair the links or scripts")
-        by_project = self._of_project(located)
+        by_project = by_project or self._of_project(located)
         file, passed = _walk(located)
         for link, aim in passed:
             by_project = by_project or self._of_project(link)
             prefix = link.parent.parent
             if link.parent.name in _PROGRAM_FOLDERS and _venv_home(prefix) is not None:
-                self._show(prefix, because=f"{program!r} lies in this virtual environment", by_project=False)
+                self._show(prefix, because=f"{program!r} leads to the environment {prefix}", by_project=by_project)
                 self.examine_prefix(prefix)
             elif not self._visible(link):
                 self.links[link] = aim
@@ -215,8 +222,17 @@ class _Search:
         else:
             prefix = file.parent.parent if file.parent.name in _PROGRAM_FOLDERS else file.parent
             self._show(prefix, because=f"{program!r} leads to {file}", by_project=by_project)
-        for interpreter in _interpreters(file):
-            self._follow(self._interpreter(interpreter, file), program, steps=steps + 1)
+        try:
+            interpreters = _interpreters(file)
+        except OSError as error:
+            raise ToolchainError(
+                f"{program!r} needs {file}, which can't be read: {error.strerror}",
+                where=FIELD,
+                next_step="install what is missing, or correct the first line of the script that names it",
+            ) from error
+        for interpreter in interpreters:
+            found = self._interpreter(interpreter, file)
+            self._follow(found, program, steps=steps + 1, by_project=by_project or self._of_project(file))
         return file
 
     def _interpreter(self, interpreter: str, script: Path) -> Path:
@@ -292,8 +308,11 @@ def _venv_home(prefix: Path) -> Path | None:
 
 def _interpreters(file: Path) -> list[str]:
     """What a script's first line starts: an absolute path, for `env` also the name that it looks up; else nothing."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
     with file.open("rb") as stream:
-        head = stream.read(_SHEBANG_BYTES)
+        # The kernel ends the line at a NUL as well.
+        head = stream.read(_SHEBANG_BYTES).partition(b"\0")[0]
     if not head.startswith(b"#!"):
         return []
     if long := _LONG_SHEBANG.match(head):

@@ -6,6 +6,7 @@ rights could edit it, and could as well edit the toolchain.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -78,10 +79,15 @@ class RootDigests:
         if file is None:
             return
         new = file.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w") as stream:
-            json.dump({"version": _VERSION, "files": seen}, stream)
-        new.replace(file)
+        try:
+            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with os.fdopen(descriptor, "w") as stream:
+                json.dump({"version": _VERSION, "files": seen}, stream)
+            new.replace(file)
+        except OSError:
+            # Nothing is remembered, so everything is read again next time.
+            with contextlib.suppress(OSError):
+                new.unlink()
 
 
 def _content(entry: os.DirEntry[str], status: os.stat_result, relative: str, known: _Known, seen: _Known) -> str:
