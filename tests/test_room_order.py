@@ -135,6 +135,9 @@ POSIX_ONLY = ("fcntl", "grp", "pty", "pwd", "resource", "termios", "tty", "syslo
 WITHOUT_POSIX = """
 import importlib, importlib.abc, os, sys
 
+# The SDK goes by sys.platform, which says Linux here; on Windows it imports none of these.
+import mcp.server.lowlevel
+
 class Absent(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in BLOCKED:

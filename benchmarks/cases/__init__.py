@@ -12,6 +12,7 @@ from benchmarks.cases.jobs import jobs
 from benchmarks.cases.memory import memory
 from benchmarks.cases.peers import peers
 from benchmarks.cases.plan import plan
+from benchmarks.cases.review import review
 from benchmarks.cases.start import start
 from benchmarks.cases.verify import verify_evidence
 from benchmarks.harness.bench import Bench
@@ -26,6 +27,7 @@ CASES: Final[Mapping[str, Case]] = {
     "start": start,
     "verify": verify_evidence,
     "memory": memory,
+    "review": review,
     "plan": plan,
     "jobs": jobs,
     "peers": peers,

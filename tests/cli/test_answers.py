@@ -175,6 +175,22 @@ def test_mutations_that_prove_nothing_have_their_exit_status(
     assert (answer.status, answer.json["code"]) == (status, code)
 
 
+@pytest.mark.parametrize("option", ["--check", "--path", "--old", "--new"])
+def test_a_mutation_that_is_not_utf_8_is_wrong_usage(option: str, stage: Stage) -> None:
+    given = {"--check": "total", "--path": "cart.py", "--old": "sum", "--new": "max", option: "\udcff"}
+    arguments = [word for pair in given.items() for word in pair]
+    answer = stage.program("mutate", *arguments, "--json", cwd=stage.project.root)
+    assert (answer.status, answer.json["code"]) == (2, "usage")
+    assert option in answer.json["message"]
+
+
+def test_a_reader_of_another_encoding_gets_escapes_and_no_fault(stage: Stage) -> None:
+    for encoding in ("ascii", "latin-1"):
+        answer = stage.program("mutate", *CHANGE, "max(prices) # é", cwd=stage.project.root, PYTHONIOENCODING=encoding)
+        assert answer.status == 0, answer.err
+        assert "\\u2192" in answer.out
+
+
 def test_doctor_answers_in_the_contracts_shape(program: Program, tmp_path: Path) -> None:
     answer = program("doctor", "--json", cwd=tmp_path)
     assert answer.status == 0, answer.err

@@ -1,4 +1,4 @@
-"""A fresh virtual environment with the documented example installed into it, as a stranger would."""
+"""A fresh virtual environment with the documented examples installed into it, as a stranger would."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "plugins" / "example-backend"
+EXAMPLES = tuple(sorted((Path(__file__).parents[2] / "docs" / "plugins").glob("example-*")))
 
 InVenv: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -28,7 +28,7 @@ def _uv() -> str:
 
 @pytest.fixture(scope="session")
 def venv_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a virtual environment that sees this one's distributions and has the example of its own."""
+    """The Python of a virtual environment that sees this one's distributions and has the examples of its own."""
     uv = _uv()
     place = tmp_path_factory.mktemp("example")
     venv = place / "venv"
@@ -40,11 +40,10 @@ def venv_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folders = {sysconfig.get_path("purelib"), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))}
     lines = [f"import site; site.addsitedir({folder!r})\n" for folder in sorted(folders)]
     (purelib / "_running.pth").write_text("".join(lines))
-    source = place / "source"
-    shutil.copytree(EXAMPLE, source)
+    sources = [shutil.copytree(example, place / "source" / example.name) for example in EXAMPLES]
     install = [uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--no-build-isolation"]
     environment = {**os.environ, "UV_CACHE_DIR": str(place / "cache")}
-    subprocess.run([*install, "--python", str(python), str(source)], check=True, env=environment)
+    subprocess.run([*install, "--python", str(python), *map(str, sources)], check=True, env=environment)
     return python
 
 

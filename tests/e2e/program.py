@@ -61,7 +61,7 @@ class Program:
             group=self.user,
             extra_groups=None if self.user is None else [],
         )
-        return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Answer(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
     def start(self, *arguments: str | Path, cwd: Path, **added: str) -> subprocess.Popen[bytes]:
         """Start it in a session of its own; the caller ends it."""

@@ -128,6 +128,17 @@ def test_garbage_is_not_taken(script: Script) -> None:
         script.review(dispatch=dispatch)
 
 
+def test_the_dispatch_begins_once_however_often_it_is_said(script: Script) -> None:
+    def dispatch(opened: OpenRound) -> Reviewed:
+        opened.dispatched()
+        opened.dispatched()
+        return Reviewed(seal(script.evidence(opened)))
+
+    assert script.review(dispatch=dispatch).state == "approved"
+    with Ledger.open(script.state) as ledger:
+        assert [entry.kind for entry in ledger.entries(script.run_id)].count("dispatched") == 1
+
+
 def test_a_dispatch_that_never_said_so_is_not_taken(script: Script) -> None:
     with pytest.raises(FencedError):
         script.review(dispatch=lambda opened: Reviewed(seal(script.evidence(opened))))

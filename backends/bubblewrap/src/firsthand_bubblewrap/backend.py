@@ -29,14 +29,14 @@ from firsthand_bubblewrap.account import NoFreeAccountError, unused_uid
 from firsthand_bubblewrap.enclosure import BubblewrapEnclosure
 from firsthand_bubblewrap.launcher import find_launcher
 from firsthand_bubblewrap.options import Account, options
-from firsthand_bubblewrap.system import prepare_etc, runtime_options
+from firsthand_bubblewrap.system import HOME, TMPDIR, prepare_etc, runtime_options
 
 PRIORITY: Final = 100
 _INSTALL: Final = (
     "install bubblewrap 0.8 or newer (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap), or"
     ' pip install "firsthand-bubblewrap[bin]"'
 )
-_MADE_HERE: Final = ("/usr", "/tmp", "/run", "/var", "/var/tmp")  # noqa: S108 # what the sandbox has of its own
+_MADE_HERE: Final = ("/usr", TMPDIR, "/run", HOME, script.RUN, "/var", "/var/tmp")  # noqa: S108 # of the sandbox's own
 _NOT_ENFORCED: Final = (
     "memory of all processes together: sampled every 100 ms, not capped by the kernel (no delegated cgroup is used)",
     "memory that is no process's own (memfd, System V, pipes, sockets): not counted",

@@ -81,6 +81,7 @@ def _untrustworthy(program: Path) -> str:
         return "not an executable file"
     if status.st_mode & (stat.S_ISUID | stat.S_ISGID):
         return "is set-uid, which its sizes and user namespaces don't work with"
-    if status.st_mode & stat.S_IWOTH or status.st_uid not in (0, os.geteuid()):
+    by_group = status.st_mode & stat.S_IWGRP and status.st_gid not in (0, os.getegid())
+    if by_group or status.st_mode & stat.S_IWOTH or status.st_uid not in (0, os.geteuid()):
         return "can be changed by other users"
     return ""

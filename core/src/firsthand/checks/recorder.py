@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from firsthand.records import CheckRun, ControlRun, MutationRun, RecordSink, TestNames
+from firsthand.records import CheckRun, ControlRun, MutationRun, RecordSink, TestNames, ToolCall
 from firsthand.rules import is_unmodified
 
 
@@ -54,6 +54,11 @@ class Recorder:
         """Enter a mutation that has its verdict."""
         with self._lock:
             self._sink.mutation_run(run)
+
+    def tool_call(self, call: ToolCall) -> None:
+        """Enter a reviewer's call that was answered."""
+        with self._lock:
+            self._sink.tool_call(call)
 
     def voided(self, code: str) -> None:
         """Enter what voids the records before it."""

@@ -132,6 +132,41 @@ def mutate(
 
 
 @app.command()
+def preflight(
+    model: Annotated[str, typer.Option(help="The reviewer's model.", metavar="MODEL")],
+    config: Config = CONFIG,
+    effort: Annotated[str, typer.Option(help="The reviewer's effort; its own choice by default.")] = "",
+    timeout_ms: Annotated[int, typer.Option(help="Budget of a whole review, in milliseconds.", min=1)] = 1_800_000,
+    max_turns: Annotated[int, typer.Option(help="Most turns of the model.", min=1)] = 100,
+    program: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="The reviewer's program; looked for by default.", metavar="FILE"),
+    ] = None,
+    state: State = None,
+) -> None:
+    """Prove, on this machine alone, what the reviewer's program shows to a model; writes review.json to stdout."""
+    from firsthand.cli.commands.preflight import run
+
+    run(config, model, effort, timeout_ms, max_turns, program, state)
+
+
+@app.command()
+def review(
+    stage: Annotated[str, typer.Option(help="root-cause or final.", metavar="STAGE")],
+    review_file: Annotated[Path, typer.Option("--review", help="What `firsthand preflight` wrote.", metavar="FILE")],
+    config: Config = CONFIG,
+    out: Out = None,
+    sign: Sign = None,
+    state: State = None,
+    as_json: AsJSON = False,
+) -> None:
+    """Let a reviewer read, check and mutate the frozen files; accept its approval only by what the host saw."""
+    from firsthand.cli.commands.review import run
+
+    run(config, review_file, stage, out, sign, state, as_json=as_json)
+
+
+@app.command()
 def verify(
     evidence: Annotated[Path, typer.Argument(help="The evidence.", metavar="EVIDENCE")],
     root: Annotated[

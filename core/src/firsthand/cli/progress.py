@@ -36,7 +36,7 @@ class ProgressLine:
     def check_finished(self, run: CheckRun) -> None:
         """See `ObserverHooks`."""
         outcome = run.command.outcome
-        if self._total:
+        if self._total or run.purpose != "baseline":
             self._say(f"run {run.run}: check {run.check_id} {run.purpose} {run.status}", passing=True)
         else:
             self._say(f"check {run.check_id}: {run.status} in {outcome.duration_ms} ms")
@@ -47,7 +47,8 @@ class ProgressLine:
         self._done += 1
         took = time.monotonic() - self._begun
         where = one_line(run.mutation.path, 80)
-        self._say(f"mutation {self._done}/{self._total}: {run.verdict} ({run.cause}) in {where}, {took:.1f} s so far")
+        of_all = f"/{self._total}" if self._total else ""
+        self._say(f"mutation {self._done}{of_all}: {run.verdict} ({run.cause}) in {where}, {took:.1f} s so far")
 
     def close(self) -> None:
         """Take the line away."""

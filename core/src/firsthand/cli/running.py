@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -65,9 +66,10 @@ def run_program(app: typer.Typer) -> NoReturn:
 
 
 def _open_standard_streams() -> None:
-    """Put /dev/null where the caller closed a standard stream.
+    """Put /dev/null where the caller closed a standard stream, and let no character fail on the others.
 
-    Otherwise the next file that is opened, evidence perhaps, would take its place and get what is meant for it.
+    Without the first, the next file that is opened, evidence perhaps, would take its place and get what is meant for
+    it.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(descriptor, True)  # noqa: FBT003 # the library's shape
@@ -75,6 +77,10 @@ def _open_standard_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 # for the rest of the process
+    for stream in (sys.stdout, sys.stderr):
+        # What the reader's encoding does not have is shown as an escape; it must not end the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def report(error: FirsthandError, *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ provider nor tool server:
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +59,8 @@ class OpenRound:
         self._ledger = ledger
         self._claim = claim
         self._begun = False
+        self._entered = False
+        self._lock = threading.Lock()
         self.changed_tests = changed_tests
         """Registered tests that differ from those that the stage before was reviewed with."""
 
@@ -82,14 +85,18 @@ class OpenRound:
         return self._begun
 
     def dispatched(self) -> None:
-        """Enter that the dispatch begins. Call it once, before the first byte leaves.
+        """Enter that the dispatch begins. Call it before the first byte leaves; again does nothing.
 
         Raises:
             FirsthandError: it can't be entered; dispatch nothing.
         """
-        # Set first: if the entry fails half way, the end is unclear and not failed.
-        self._begun = True
-        self._ledger.dispatched(self._claim)
+        with self._lock:
+            if self._entered:
+                return
+            # Set first: if the entry fails half way, the end is unclear and not failed.
+            self._begun = True
+            self._ledger.dispatched(self._claim)
+            self._entered = True
 
     def head(self, what: str, digest: str) -> None:
         """Enter the digest of something that was just recorded: a call, the transcript, the answer.

@@ -16,7 +16,7 @@ from firsthand.evidence.keys import SigningKey
 from firsthand.evidence.package import package_digest
 from firsthand.evidence.sealing import digest_of, seal
 from firsthand.evidence.storing import write_sealed
-from firsthand.records import Evidence, Platform
+from firsthand.records import Dispatch, Evidence, Isolation, Platform
 from firsthand.rules import definition_facts, evidence_status, exit_status, unprobed_paths
 
 
@@ -45,6 +45,16 @@ class Destination:
 
     out: Path | None
     key: SigningKey | None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What the evidence of a review has beyond its runs."""
+
+    stage: str
+    round_number: int
+    isolation: Isolation
+    dispatch: Dispatch
 
 
 def foresee(run: Run, out: Path | None, key: Path | None) -> Destination:
@@ -76,19 +86,22 @@ def foresee(run: Run, out: Path | None, key: Path | None) -> Destination:
     return Destination(out, signing_key)
 
 
-def seal_run(run: Run, kind: Literal["check", "mutate"], destination: Destination) -> Sealed:
+def seal_run(
+    run: Run, kind: Literal["check", "mutate", "review"], destination: Destination, review: Review | None = None
+) -> Sealed:
     """Conclude, seal, sign when a key is given, and store.
 
     Args:
         run: after its last command.
         kind: what the evidence is about.
         destination: from `foresee`.
+        review: stands exactly with the kind `review`.
 
     Raises:
         EvidenceError: it can't be stored, or something is there by now.
     """
     run.check_again()
-    evidence = _evidence(run, kind)
+    evidence = _evidence(run, kind, review)
     raw = seal(evidence, destination.key)
     name = f"{evidence.run_id}-{kind}-{evidence.started_at.replace(':', '')}-{evidence.nonce[:8]}.json"
     path = destination.out if destination.out is not None else run.state.evidence / name
@@ -98,7 +111,7 @@ def seal_run(run: Run, kind: Literal["check", "mutate"], destination: Destinatio
     return sealed
 
 
-def _evidence(run: Run, kind: Literal["check", "mutate"]) -> Evidence:
+def _evidence(run: Run, kind: Literal["check", "mutate", "review"], review: Review | None) -> Evidence:
     definition, recording, manifest = run.definition, run.recording, run.snapshot.manifest
     enclosing = run.enclosing()
     facts = definition_facts(definition.canonical.decode())
@@ -106,11 +119,11 @@ def _evidence(run: Run, kind: Literal["check", "mutate"]) -> Evidence:
         schema_version=1,
         kind=kind,
         run_id=definition.document.run_id,
-        stage=None,
-        round=None,
+        stage=None if review is None else review.stage,
+        round=None if review is None else review.round_number,
         nonce=run.nonce,
         runtime=definition.document.runtime,
-        review_runtime=None,
+        review_runtime=None if review is None else definition.document.review_runtime,
         definition=definition.canonical.decode(),
         definition_digest=definition.fingerprint,
         package_digest=package_digest(manifest, definition.document),
@@ -119,13 +132,13 @@ def _evidence(run: Run, kind: Literal["check", "mutate"]) -> Evidence:
         platform=this_platform(),
         execution="none" if enclosing is None else "sandboxed",
         enclosing=enclosing,
-        isolation=None,
+        isolation=None if review is None else review.isolation,
         runs=tuple(recording.runs),
         test_names=tuple(recording.names.values()),
         controls=tuple(recording.controls),
         mutations=tuple(recording.mutations),
         unprobed=unprobed_paths(facts.mutation_paths, manifest, recording.mutations, recording.runs),
-        dispatch=None,
+        dispatch=None if review is None else review.dispatch,
         voided=tuple(recording.voids),
         status="unknown",
         code="check_inconclusive",

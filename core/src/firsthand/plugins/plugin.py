@@ -15,7 +15,7 @@ OBSERVERS: Final = "firsthand.observers"
 
 MEMBERS: Final[dict[str, tuple[str, ...]]] = {
     BACKENDS: ("name", "availability", "enclose"),
-    PROVIDERS: ("capability", "preflight", "review"),
+    PROVIDERS: ("name", "capability", "preflight", "review", "tool_uses"),
     OBSERVERS: (),
 }
 """What a loaded plug-in must have, by group. Names only: this room does not know the contracts themselves."""

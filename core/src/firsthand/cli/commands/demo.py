@@ -5,11 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from firsthand.cli.commands import check, mutate, verify
+from firsthand.cli.commands import check, mutate, review, verify
 from firsthand.cli.output import answers, end, lines, table
 from firsthand.cli.progress import ProgressLine, observers
 from firsthand.engine.demo.story import Story
 from firsthand.errors import EXIT_GOOD, EXIT_NEGATIVE, UsageError
+from firsthand.review.interface import ReviewError
 
 
 def run(keep: Path | None) -> None:
@@ -55,6 +56,8 @@ def _tell(folder: Path, *, kept: bool) -> None:
     forged = story.tampered(mutations, public)
     verify.show(forged)
 
+    reviewed = _reviews(story)
+
     verdicts = [run.verdict for run in mutations.evidence.mutations]
     good = (
         honest.evidence.status == "passed"
@@ -62,11 +65,32 @@ def _tell(folder: Path, *, kept: bool) -> None:
         and verdicts == ["detected", "survived"]
         and genuine.signed
         and not forged.valid
+        and reviewed
     )
     console.print()
     console.print(lines("as it should be" if good else "something came out differently: see above"))
     console.print(lines(f"everything is in {folder}" if kept else "to look at the files: firsthand demo --keep DIR"))
     end(EXIT_GOOD if good else EXIT_NEGATIVE)
+
+
+def _reviews(story: Story) -> bool:
+    """The last two chapters: whether they came out as they should, or were left out for a reason that is said."""
+    console = answers()
+    reviewer = story.reviewer()
+    if reviewer is None:
+        console.print(lines("\nno installed reviewer can play a script, so the two reviews are left out"))
+        return True
+    _heading(f"5. A reviewer ({reviewer.name}, its real program, a scripted model) reads, checks, mutates and judges")
+    try:
+        honest = story.review(reviewer, "honest")
+    except ReviewError as error:
+        console.print(lines(f"left out: {error.message}\n  next: {error.next_step}"))
+        return True
+    review.show(honest)
+    _heading("6. A reviewer that calls no tool and says that all tests pass")
+    lying = story.review(reviewer, "lying")
+    review.show(lying)
+    return honest.sealed.evidence.status == "passed" and lying.sealed.evidence.code == "review_verification_evidence"
 
 
 def _heading(text: str) -> None:

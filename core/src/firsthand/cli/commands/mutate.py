@@ -96,6 +96,11 @@ def _requested(texts: Texts, plan: Path | None) -> tuple[Mutation, ...]:
     if texts.check_id is None or texts.path is None:
         raise _usage("a mutation needs --check and --path, or --plan")
     old, new = _text("old", texts.old, texts.old_file), _text("new", texts.new, texts.new_file)
+    for option, value in (("--check", texts.check_id), ("--path", texts.path), ("--old", old), ("--new", new)):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise _usage(f"{option} is not UTF-8") from error
     return (Mutation(check=texts.check_id, path=texts.path, old=old, new=new),)
 
 

@@ -11,18 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from firsthand.canonical import JSONValue
+from firsthand.canonical import JSONValue, canonical_bytes
 from firsthand.engine.checking import run_checks
 from firsthand.engine.demo.targets import ATTEMPTS, TOKEN, reports, targets, unconfined
 from firsthand.engine.mutating import run_mutations
+from firsthand.engine.providers import this_host
+from firsthand.engine.reviewing import Reviewing, run_preflight, run_review
 from firsthand.engine.sealing import Sealed
 from firsthand.evidence.keyfiles import load_public_key, new_key
 from firsthand.evidence.storing import read_sealed
 from firsthand.evidence.verification import Verification
 from firsthand.evidence.verifying import verify
 from firsthand.isolation.battery.run import Progress
-from firsthand.plugins import Observers
-from firsthand.records import Mutation
+from firsthand.plugins import PROVIDERS, Observers, Plugin, discover, load
+from firsthand.records import Budget, Mutation
+from firsthand.review.interface import Scripted
 
 _SAMPLE: Final = Path(__file__).parent / "project"
 _HONEST_FILES: Final = (
@@ -132,6 +135,60 @@ class Story:
         )
         return sealed, public
 
+    def reviewer(self) -> Plugin | None:
+        """An installed provider that can play a script, for the two reviews; None where there is none."""
+        for plugin in discover(PROVIDERS).plugins:
+            if isinstance(load(plugin), Scripted):
+                return plugin
+        return None
+
+    def review(self, reviewer: Plugin, scenario: str) -> Reviewing:
+        """One review by the provider's real program against its scripted model; no login of this machine is used.
+
+        Raises:
+            ReviewError: the program is not installed, or does not show what it should.
+        """
+        provider = load(reviewer)
+        assert isinstance(provider, Scripted)  # noqa: S101 # `reviewer` saw to that
+        name = f"review-{scenario}.json"
+        self._define(
+            name,
+            f"demo-review-{scenario}",
+            list(_HONEST_FILES),
+            self._checks(),
+            ["cart.py"],
+            reviewRuntime=reviewer.name,
+            package={"requirements": ["README.md"]},
+        )
+        config = self.project / name
+        # Nothing but the way to programs: no key, no login, no settings of the user's.
+        bare = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.folder / "home")}
+        diagnosis = self.folder / f"diagnosis-{scenario}.json"
+        diagnosis.write_bytes(
+            canonical_bytes(
+                run_preflight(
+                    config,
+                    model=provider.scripted_model,
+                    effort="",
+                    budget=Budget(timeout_ms=300_000, max_turns=20),
+                    program=None,
+                    state_path=self.state,
+                    host=this_host(None, bare),
+                ).as_json()
+            )
+        )
+        with provider.play(_SAMPLE.parent / "scenarios" / f"{scenario}.toml") as variables:
+            return run_review(
+                config,
+                diagnosis,
+                "final",
+                state_path=self.state,
+                out=self.folder / name,
+                key=None,
+                observers=self._observers,
+                host=this_host(None, {**bare, **variables}),
+            )
+
     def verified(self, sealed: Sealed, public: Path) -> Verification:
         """Verify the evidence with the public key and the project as it is now."""
         return verify(read_sealed(sealed.path), trusted_keys=[load_public_key(public)], root=self.project)
@@ -151,11 +208,18 @@ class Story:
         ]
 
     def _define(
-        self, name: str, run_id: str, files: list[str], checks: list[JSONValue], mutation_paths: list[str]
+        self,
+        name: str,
+        run_id: str,
+        files: list[str],
+        checks: list[JSONValue],
+        mutation_paths: list[str],
+        **more: JSONValue,
     ) -> None:
         definition: dict[str, JSONValue] = {
             "runId": run_id,
             "runtime": "demo",
+            **more,
             "reviewVerification": {
                 "files": list[JSONValue](files),
                 "checks": checks,

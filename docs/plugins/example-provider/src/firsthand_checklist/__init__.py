@@ -1,0 +1,1 @@
+"""An example of a reviewer for Firsthand that asks no model."""

@@ -1,0 +1,1 @@
+"""Firsthand's reviewer plug-in for the Claude Code CLI."""
