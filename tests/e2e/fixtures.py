@@ -31,7 +31,8 @@ def warm_state(factory: pytest.TempPathFactory) -> Path:
         answer = Program(draft)("check", cwd=project.root)
         assert answer.status == 0, answer.err
         shutil.rmtree(draft / "evidence")
-        shutil.rmtree(draft / "runs")
+        shutil.rmtree(draft / "ledger")
+        (draft / "ledger-head").unlink()
         draft.rename(place)
     return place
 

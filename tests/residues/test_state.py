@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from firsthand.errors import StateError
-from firsthand.residues import Session, StateDirectory, bind_run, list_residues
+from firsthand.residues import Session, StateDirectory, list_residues
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX")
 
@@ -32,10 +32,10 @@ def test_it_is_made_private_whatever_the_umask(tmp_path: Path, umask: int) -> No
         with Session.open(state) as session:
             assert list_residues(state) == []
             assert all(path.stat().st_mode & 0o777 == 0o600 for path in session.folder.iterdir())
-        bind_run(StateDirectory.open(state.path), "run", "0" * 64)
+        StateDirectory.open(state.path)
     finally:
         os.umask(before)
-    for folder in (state.path, state.sessions, state.evidence, state.cache, state.runs):
+    for folder in (state.path, state.sessions, state.evidence, state.cache, state.ledger):
         found = folder.stat()
         assert stat.S_IMODE(found.st_mode) == 0o700
         assert found.st_uid == os.geteuid()
@@ -77,7 +77,7 @@ def test_a_mode_other_than_0700_is_refused_and_left(tmp_path: Path, mode: int) -
     place.chmod(0o700)
 
 
-@pytest.mark.parametrize("name", ["sessions", "evidence", "cache", "runs"])
+@pytest.mark.parametrize("name", ["sessions", "evidence", "cache", "ledger"])
 def test_so_are_its_folders(tmp_path: Path, name: str) -> None:
     place = StateDirectory.open(tmp_path / "state").path
     (place / name).chmod(0o750)

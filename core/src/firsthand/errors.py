@@ -27,6 +27,8 @@ EXIT_STATUS_BY_CODE: Final[dict[str, int]] = {
     "review_verification_isolation_unavailable": EXIT_REFUSED,
     "review_verification_package_binding": EXIT_REFUSED,
     "provider-config-unreadable": EXIT_REFUSED,
+    "round_taken": EXIT_REFUSED,
+    "rounds_exhausted": EXIT_REFUSED,
     "no-auth": EXIT_REFUSED,
     "review_verification_source_drift": EXIT_NEGATIVE,
     "review_verification_copy_drift": EXIT_NEGATIVE,

@@ -22,6 +22,10 @@ app = typer.Typer(
 )
 keys_app = typer.Typer(help="Make, show and trust the keys that sign evidence.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
+runs_app = typer.Typer(
+    help="See what the ledger knows of runs and rounds, and close what ended unclear.", no_args_is_help=True
+)
+app.add_typer(runs_app, name="runs")
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The run definition.", metavar="FILE")]
 Out = Annotated[
@@ -36,6 +40,10 @@ AsJSON = Annotated[bool, typer.Option("--json", help="Answer with one JSON objec
 Sign = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option("--sign", help="Sign the evidence with this private key (see `firsthand keys new`).", metavar="KEY"),
+]
+Run = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(help="The run's id. Default: that of the definition.", metavar="[RUN]"),
 ]
 CONFIG = Path("firsthand.json")
 
@@ -179,6 +187,30 @@ def verify(
 
 
 @app.command()
+def gate(
+    config: Config = CONFIG,
+    expect_fingerprint: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="The definition's fingerprint, taken from the base branch.", metavar="H"),
+    ] = None,
+    require: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--require", help="os-sandbox, execution, probed or signed (repeatable).", metavar="WHAT"),
+    ] = None,
+    key: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option("--key", help="A public key to trust; requires a signature (repeatable).", metavar="PUB"),
+    ] = None,
+    state: State = None,
+    as_json: AsJSON = False,
+) -> None:
+    """Say whether every stage of a run is approved by valid, fresh evidence. Runs nothing."""
+    from firsthand.cli.commands.gate import run
+
+    run(config, expect_fingerprint, require or [], key or [], state, as_json=as_json)
+
+
+@app.command()
 def conformance(
     backend: Annotated[str, typer.Argument(help="Name of an installed backend.", metavar="BACKEND")],
     out: Out = None,
@@ -230,6 +262,51 @@ def demo(
     from firsthand.cli.commands.demo import run
 
     run(keep)
+
+
+@runs_app.command("list")
+def runs_list(state: State = None, as_json: AsJSON = False) -> None:
+    """List runs with the latest round of each stage."""
+    from firsthand.cli.commands.runs import list_runs
+
+    list_runs(state, as_json=as_json)
+
+
+@runs_app.command("show")
+def runs_show(run_id: Run = None, config: Config = CONFIG, state: State = None, as_json: AsJSON = False) -> None:
+    """Show all that is known of one run: rounds, reasons, heads, usage."""
+    from firsthand.cli.commands.runs import show
+
+    show(run_id, config, state, as_json=as_json)
+
+
+@runs_app.command("recover")
+def runs_recover(
+    stage: Annotated[str, typer.Option(help="The stage.", metavar="STAGE")],
+    number: Annotated[int, typer.Option("--round", help="The round.", metavar="N", min=1)],
+    closed_as: Annotated[str, typer.Option("--as", help="failed or abandoned.", metavar="WHAT")],
+    reason: Annotated[str, typer.Option(help="Why; the gate shows it.", metavar="TEXT")],
+    run_id: Run = None,
+    config: Config = CONFIG,
+    state: State = None,
+    as_json: AsJSON = False,
+) -> None:
+    """Close a round that ended unclear, or a rejection. Approves nothing, gives no round back."""
+    from firsthand.cli.commands.runs import Which, recover
+
+    recover(Which(run_id, config, state), stage, number, closed_as, reason, as_json=as_json)
+
+
+@runs_app.command("backup")
+def runs_backup(
+    file: Annotated[Path, typer.Argument(help="Where the copy goes; must not exist.", metavar="FILE")],
+    state: State = None,
+    as_json: AsJSON = False,
+) -> None:
+    """Copy the ledger by the database's own means, also while others write."""
+    from firsthand.cli.commands.runs import backup
+
+    backup(file, state, as_json=as_json)
 
 
 @keys_app.command("new")

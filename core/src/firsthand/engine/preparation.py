@@ -24,9 +24,10 @@ from firsthand.isolation.battery.run import Progress
 from firsthand.isolation.interface import IsolationError, Limits, Workspace
 from firsthand.isolation.selection import Selected
 from firsthand.isolation.toolchain import Closure, RootDigests, resolve
+from firsthand.ledger import Ledger
 from firsthand.plugins import Observers
 from firsthand.records import Enclosing, Executable, ToolchainRoot
-from firsthand.residues import Session, StateDirectory, bind_run, sweep
+from firsthand.residues import Session, StateDirectory, sweep
 from firsthand.rules import runner_of
 from firsthand.snapshot import Snapshot, SourceDriftError, check_source, freeze
 
@@ -127,7 +128,8 @@ def open_run(config: Path, state_path: Path | None, observers: Observers) -> Ite
     definition = load_definition(config, state_dir=state_path)
     state = StateDirectory.open(state_path, source=definition.root)
     sweep(state, clean_kept=False)
-    bind_run(state, definition.document.run_id, definition.fingerprint)
+    with Ledger.open(state) as ledger:
+        ledger.bind(definition.document.run_id, definition.fingerprint)
     with Session.open(state) as session:
         recording = Recording(observers)
         yield Run(

@@ -1,6 +1,5 @@
 """The private state directory, and the register of what must be ended or destroyed, whenever a crash comes."""
 
-from firsthand.residues.binding import RunBindingError, bind_run
 from firsthand.residues.identity import ProcessIdentity, boot_id, identify
 from firsthand.residues.residue import Residue
 from firsthand.residues.session import Session
@@ -10,10 +9,8 @@ from firsthand.residues.sweep import list_residues, sweep
 __all__ = [
     "ProcessIdentity",
     "Residue",
-    "RunBindingError",
     "Session",
     "StateDirectory",
-    "bind_run",
     "boot_id",
     "identify",
     "list_residues",

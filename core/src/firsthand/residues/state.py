@@ -16,7 +16,7 @@ from firsthand.residues.private import open_private
 PRIVATE_FOLDER: Final = 0o700
 MARKER: Final = "firsthand-state"
 MARKER_TEXT: Final = b"1\n"
-FOLDERS: Final = ("sessions", "evidence", "cache", "runs")
+FOLDERS: Final = ("sessions", "evidence", "cache", "ledger")
 
 _LOCK_TIMEOUT_S: Final = 30.0
 
@@ -44,9 +44,9 @@ class StateDirectory:
         return self.path / "cache"
 
     @property
-    def runs(self) -> Path:
-        """Which definition each run is bound to."""
-        return self.path / "runs"
+    def ledger(self) -> Path:
+        """Which definition each run is bound to, and what became of its rounds."""
+        return self.path / "ledger"
 
     @classmethod
     def open(cls, path: Path | None = None, *, source: Path | None = None) -> Self:
@@ -56,7 +56,7 @@ class StateDirectory:
         2. It is a folder, no link, owned by this user, closed to group and others (0700).
         3. It is marked as ours, or it is new or empty and becomes marked: sweeping removes folders in here, so a
            folder with somebody's files in it is never taken for a state directory.
-        4. So are its folders `sessions`, `evidence`, `cache`, `runs`.
+        4. So are its folders `sessions`, `evidence`, `cache`, `ledger`.
 
         Ownership and mode have no such meaning on Windows and are not checked there.
 
@@ -84,7 +84,7 @@ class StateDirectory:
         return cls(path=place)
 
     def lock(self) -> AbstractContextManager[None]:
-        """Hold the directory's lock: while sessions begin, end or are claimed, and while a run is bound. Keep it short.
+        """Hold the directory's lock: while sessions begin, end or are claimed. Keep it short.
 
         Raises:
             StateError: another process holds it for 30 s.

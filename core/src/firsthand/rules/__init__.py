@@ -4,6 +4,22 @@ from firsthand.rules.acceptance import LIMIT_TOOL_CALLS, acceptance
 from firsthand.rules.conclusion import Conclusion, EvidenceStatus, evidence_status, exit_status
 from firsthand.rules.facts import CheckFacts, DefinitionFacts, FactsError, definition_facts
 from firsthand.rules.failure import LIMIT_FAILURES, ran_out, repeats_control, signature
+from firsthand.rules.gate import (
+    GOING_ON,
+    Disposition,
+    Requirement,
+    ReviewVerdict,
+    RoundFacts,
+    RoundState,
+    approval_problem,
+    belonging_problems,
+    changed_paths,
+    content_digest,
+    gate_conclusion,
+    next_round,
+    requirement_problems,
+    standing_rejection,
+)
 from firsthand.rules.problem import Problem
 from firsthand.rules.recount import record_problems
 from firsthand.rules.runner import detect_runner, is_ordinary_failure, runner_of
@@ -21,6 +37,7 @@ from firsthand.rules.verdict import (
 )
 
 __all__ = [
+    "GOING_ON",
     "INTERRUPTIONS",
     "LIMIT_FAILURES",
     "LIMIT_SIDE_BYTES",
@@ -29,17 +46,27 @@ __all__ = [
     "CheckFacts",
     "Conclusion",
     "DefinitionFacts",
+    "Disposition",
     "EvidenceStatus",
     "FactsError",
     "Problem",
+    "Requirement",
     "Restoration",
+    "ReviewVerdict",
+    "RoundFacts",
+    "RoundState",
     "acceptance",
+    "approval_problem",
+    "belonging_problems",
+    "changed_paths",
     "check_status",
+    "content_digest",
     "control_shows",
     "definition_facts",
     "detect_runner",
     "evidence_status",
     "exit_status",
+    "gate_conclusion",
     "green_doubt",
     "is_consistent",
     "is_ordinary_failure",
@@ -48,12 +75,15 @@ __all__ = [
     "mutated_deadline_ms",
     "mutated_deadline_s",
     "mutation_verdict",
+    "next_round",
     "ran_out",
     "record_problems",
     "repeats_control",
+    "requirement_problems",
     "runner_of",
     "signature",
     "standing_catches",
+    "standing_rejection",
     "unprobed_paths",
     "voids",
 ]

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from firsthand.canonical import JSONValue
-from firsthand.cli.commands.verify import TRUSTED
 from firsthand.cli.output import diagnostics, lines, print_json
+from firsthand.cli.trust import TRUSTED
 from firsthand.evidence.keyfiles import load_public_key, new_key, show_key, trust_key
 from firsthand.evidence.keys import PublicKey
 from firsthand.residues import StateDirectory

@@ -5,20 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from firsthand.cli.output import answers, end, lines, print_json, table
-from firsthand.errors import EXIT_GOOD, EXIT_NEGATIVE, StateError
-from firsthand.evidence.keyfiles import load_public_key, trusted_keys
-from firsthand.evidence.keys import PublicKey
+from firsthand.cli.trust import keys_at_hand
+from firsthand.errors import EXIT_GOOD, EXIT_NEGATIVE
 from firsthand.evidence.storing import read_sealed
 from firsthand.evidence.verification import Verification
 from firsthand.evidence.verifying import verify
 
-TRUSTED = "trusted-keys"
-"""Folder of the state directory with the keys that this machine trusts."""
-
 
 def run(evidence: Path, root: Path | None, keys: list[Path], state: Path | None, *, as_json: bool) -> None:
     """Verify, show, end with 0 only for evidence that is valid and, with a root, fresh."""
-    found = verify(read_sealed(evidence), trusted_keys=_keys(keys, state), root=root, require_signature=bool(keys))
+    found = verify(
+        read_sealed(evidence), trusted_keys=keys_at_hand(keys, state), root=root, require_signature=bool(keys)
+    )
     if as_json:
         print_json(found.as_json())
     else:
@@ -41,17 +39,3 @@ def show(found: Verification) -> None:
         console.print(lines("stale: the files have changed since" if found.stale else "fresh: the files are the same"))
     if found.valid:
         console.print(lines(found.authenticity))
-
-
-def _keys(files: list[Path], state: Path | None) -> tuple[PublicKey, ...]:
-    from firsthand.residues import StateDirectory  # noqa: PLC0415 # only to find the folder of trusted keys
-
-    given = tuple(load_public_key(file) for file in files)
-    try:
-        folder = StateDirectory.open(state).path / TRUSTED
-    except StateError:
-        # Verification needs no state directory; without one no further keys are trusted.
-        if state is not None:
-            raise
-        return given
-    return (*given, *trusted_keys(folder)) if folder.is_dir() else given
