@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from firsthand.plugins import Observers
 from firsthand.records import CheckRun, ControlRun, MutationRun, TestNames, ToolCall
 
@@ -10,6 +12,8 @@ class Recording:
     """Implements `RecordSink`; written to by one caller at a time (`checks.Recorder` sees to that)."""
 
     def __init__(self, observers: Observers) -> None:
+        self.on_call: Callable[[ToolCall], None] = _nothing
+        """Told each tool call before the observers are: a round enters its head in the ledger."""
         self.runs: list[CheckRun] = []
         self.names: dict[str, TestNames] = {}
         self.controls: list[ControlRun] = []
@@ -43,8 +47,13 @@ class Recording:
     def tool_call(self, call: ToolCall) -> None:
         """See `RecordSink`."""
         self.tool_calls.append(call)
+        self.on_call(call)
         self._observers.tool_called(call)
 
     def voided(self, code: str) -> None:
         """See `RecordSink`."""
         self.voids.append(code)
+
+
+def _nothing(_call: ToolCall) -> None:
+    """What is told where nobody keeps heads."""

@@ -10,30 +10,43 @@ from firsthand.definition import load_definition
 from firsthand.engine.checking import keep_if_unknown
 from firsthand.engine.preparation import Prepared, Run, furnish, open_run
 from firsthand.engine.providers import choose_leg, find_provider, this_host
-from firsthand.engine.sealing import Review, Sealed, foresee, seal_run
+from firsthand.engine.rounds import EndedRound, OpenRound, claim_request, run_round
+from firsthand.engine.rounds import Reviewed as DispatchedEvidence
+from firsthand.engine.sealing import Destination, Review, Sealed, foresee, seal_bytes
 from firsthand.errors import UsageError
 from firsthand.files import FileRefusedError, read_path
 from firsthand.isolation.battery.run import Progress
+from firsthand.ledger import Ledger
 from firsthand.mutation import Registered
 from firsthand.plugins import Observers
 from firsthand.records import Budget, Isolation
 from firsthand.residues import Session, StateDirectory
 from firsthand.review.diagnosis import parse_diagnosis
-from firsthand.review.interface import Diagnosis, Failure, Host, ReviewError
+from firsthand.review.interface import AuthLeg, Diagnosis, Failure, Host, PluginIdentity, Provider, ReviewError
 from firsthand.review.launching import PlainLauncher
 from firsthand.review.preflight import Rehearsal
 from firsthand.review.preflight import run_preflight as rehearse
-from firsthand.review.session import Bench, Round, review_round
+from firsthand.review.session import Bench, Round, refuse_set_up, review_round
+from firsthand.snapshot import check_source
 
 _LIMIT_DIAGNOSIS_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Reviewing:
-    """A sealed round, and why it is none where it is none."""
+    """A round with its evidence.
 
+    Attributes:
+        ended: what the ledger says of it.
+        sealed: the evidence and where it lies.
+        failure: why there is no review; None where there is one.
+        changed_tests: registered tests that differ from those that the stage before was reviewed with.
+    """
+
+    ended: EndedRound
     sealed: Sealed
     failure: Failure | None
+    changed_tests: tuple[str, ...]
 
 
 def run_preflight(
@@ -90,14 +103,16 @@ def run_review(  # noqa: PLR0913 # one argument an option of the command, and wh
     progress: Progress | None = None,
     host: Host | None = None,
 ) -> Reviewing:
-    """Dispatch one round and seal what came of it; a failure of program, model or network is sealed as such.
+    """Claim one round, dispatch it and seal what came of it; a failure of program, model or network is sealed as such.
+
+    Whatever can be refused is refused before the claim, so that a foreseeable fault costs no round.
 
     Args:
         config: the definition file.
         review_file: what `firsthand preflight` wrote.
         stage: one of the definition's stages.
         state_path: the private state directory, or None for the usual place.
-        out: where the evidence goes; None for the state directory.
+        out: a second place for the evidence; the first is always the state directory, where the gate reads it.
         key: a private key file.
         observers: told what happens.
         progress: told each probe when the battery has to run.
@@ -105,7 +120,8 @@ def run_review(  # noqa: PLR0913 # one argument an option of the command, and wh
 
     Raises:
         ReviewError: nothing was dispatched: no provider, another set-up, no way to authenticate.
-        FirsthandError: nothing could be frozen or run; see `open_run` and `furnish`.
+        RoundError: the round ended without evidence that counts; the ledger says what is known.
+        FirsthandError: nothing could be frozen, run or claimed; see `open_run`, `furnish` and `run_round`.
     """
     diagnosis = parse_diagnosis(_read(review_file), str(review_file))
     where = host or this_host(Path(diagnosis.program.path))
@@ -118,39 +134,93 @@ def run_review(  # noqa: PLR0913 # one argument an option of the command, and wh
                 next_step=f"choose one of: {', '.join(document.stages)}",
             )
         provider, plugin = find_provider(document)
-        auth = choose_leg(provider, where)
         verification = document.review_verification
         work = run if verification is None else furnish(run, verification, progress=progress)
+        bench = _bench(work)
+        refuse_set_up(provider, plugin, where, diagnosis, with_tools=bench is not None)
+        auth = choose_leg(provider, where)
         destination = foresee(work, out, key)
-        reviewed = review_round(
-            provider,
-            Round(
-                document=document,
-                snapshot=run.snapshot,
-                stage=stage,
-                number=1,
-                nonce=run.nonce,
-                diagnosis=diagnosis,
-                plugin=plugin,
-                host=where,
-                auth=auth,
-                private=run.session.tree("reviewer"),
-                door=run.session.tree("door"),
-            ),
-            _bench(work),
-            lambda private, deadline: PlainLauncher(run.session, private, deadline),
-            run.recording,
+        check_source(run.definition, run.snapshot.manifest)
+        dispatching = _Dispatching(provider, plugin, where, auth, diagnosis, work, bench, destination)
+        budget_s = diagnosis.budget.timeout_ms / 1000
+        with Ledger.open(run.state) as ledger:
+            request = claim_request(run.definition, run.snapshot.manifest, stage, budget_s=budget_s)
+            ended = run_round(run.state, ledger, request, dispatching.perform, stages=document.stages, out=out)
+    observers.evidence_sealed(str(ended.path), ended.sha256)
+    observers.round_ended(document.run_id, stage, ended.number, ended.state, ended.code)
+    sealed = Sealed(ended.evidence, ended.path, ended.sha256)
+    return Reviewing(ended, sealed, dispatching.failure, dispatching.changed_tests)
+
+
+class _Dispatching:
+    """What performs the dispatch of one claimed round."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        plugin: PluginIdentity,
+        host: Host,
+        auth: AuthLeg | None,
+        diagnosis: Diagnosis,
+        work: Run,
+        bench: Bench | None,
+        destination: Destination,
+    ) -> None:
+        self.failure: Failure | None = None
+        self.changed_tests: tuple[str, ...] = ()
+        self._provider = provider
+        self._plugin = plugin
+        self._host = host
+        self._auth = auth
+        self._diagnosis = diagnosis
+        self._work = work
+        self._bench = bench
+        self._destination = destination
+
+    def perform(self, opened: OpenRound) -> DispatchedEvidence:
+        """See `rounds.PerformDispatch`."""
+        work = self._work
+        self.changed_tests = opened.changed_tests
+        work.recording.on_call = lambda call: opened.head("call", call.canonical_digest())
+        claimed = Round(
+            document=work.definition.document,
+            snapshot=work.snapshot,
+            stage=opened.stage,
+            number=opened.number,
+            nonce=opened.nonce,
+            diagnosis=self._diagnosis,
+            plugin=self._plugin,
+            host=self._host,
+            auth=self._auth,
+            private=work.session.tree("reviewer"),
+            door=work.session.tree("door"),
         )
+
+        def launcher(private: Path, deadline: float) -> PlainLauncher:
+            # The moment before the reviewer's first process: from here on something may have reached it.
+            opened.dispatched()
+            return PlainLauncher(work.session, private, deadline)
+
+        reviewed = review_round(self._provider, claimed, self._bench, launcher, work.recording)
+        self.failure = reviewed.failure
         if isinstance(work, Prepared) and reviewed.spoiled is not None:
             keep_if_unknown(work, reviewed.spoiled)
+        if reviewed.dispatch.transcript is not None:
+            opened.head("transcript", reviewed.dispatch.transcript.sha256)
+        if reviewed.dispatch.judgement is not None:
+            opened.head("answer", reviewed.dispatch.judgement.canonical_digest())
         review = Review(
-            stage=stage,
-            round_number=1,
+            stage=opened.stage,
+            round_number=opened.number,
+            nonce=opened.nonce,
             # The reviewer's own process is started plainly: nothing confines it, and nothing here claims otherwise.
-            isolation=Isolation(level="app-layer", reason="no-backend", auth=auth.auth if auth is not None else None),
+            isolation=Isolation(
+                level="app-layer", reason="no-backend", auth=self._auth.auth if self._auth is not None else None
+            ),
             dispatch=reviewed.dispatch,
         )
-        return Reviewing(seal_run(work, "review", destination, review), reviewed.failure)
+        _, raw = seal_bytes(work, "review", self._destination.key, review)
+        return DispatchedEvidence(raw, reviewed.dispatch.usage)
 
 
 def _bench(work: Run) -> Bench | None:

@@ -49,10 +49,15 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What the evidence of a review has beyond its runs."""
+    """What the evidence of a review has beyond its runs.
+
+    Attributes:
+        nonce: of the claim; stands in the evidence in place of the run's.
+    """
 
     stage: str
     round_number: int
+    nonce: str
     isolation: Isolation
     dispatch: Dispatch
 
@@ -95,29 +100,40 @@ def refuse_taken(out: Path) -> None:
         )
 
 
-def seal_run(
-    run: Run, kind: Literal["check", "mutate", "review"], destination: Destination, review: Review | None = None
-) -> Sealed:
+def seal_run(run: Run, kind: Literal["check", "mutate"], destination: Destination) -> Sealed:
     """Conclude, seal, sign when a key is given, and store.
 
     Args:
         run: after its last command.
         kind: what the evidence is about.
         destination: from `foresee`.
-        review: stands exactly with the kind `review`.
 
     Raises:
         EvidenceError: it can't be stored, or something is there by now.
     """
-    run.check_again()
-    evidence = _evidence(run, kind, review)
-    raw = seal(evidence, destination.key)
+    evidence, raw = seal_bytes(run, kind, destination.key, None)
     name = f"{evidence.run_id}-{kind}-{evidence.started_at.replace(':', '')}-{evidence.nonce[:8]}.json"
     path = destination.out if destination.out is not None else run.state.evidence / name
     write_sealed(path, raw)
     sealed = Sealed(evidence, path, digest_of(raw))
     run.observers.evidence_sealed(str(path), sealed.sha256)
     return sealed
+
+
+def seal_bytes(
+    run: Run, kind: Literal["check", "mutate", "review"], key: SigningKey | None, review: Review | None
+) -> tuple[Evidence, bytes]:
+    """Compare everything once more, conclude, seal and sign; stores nothing.
+
+    Args:
+        run: after its last command.
+        kind: what the evidence is about.
+        key: None for unsigned evidence.
+        review: stands exactly with the kind `review`.
+    """
+    run.check_again()
+    evidence = _evidence(run, kind, review)
+    return evidence, seal(evidence, key)
 
 
 def _evidence(run: Run, kind: Literal["check", "mutate", "review"], review: Review | None) -> Evidence:
@@ -130,7 +146,7 @@ def _evidence(run: Run, kind: Literal["check", "mutate", "review"], review: Revi
         run_id=definition.document.run_id,
         stage=None if review is None else review.stage,
         round=None if review is None else review.round_number,
-        nonce=run.nonce,
+        nonce=run.nonce if review is None else review.nonce,
         runtime=definition.document.runtime,
         review_runtime=None if review is None else definition.document.review_runtime,
         definition=definition.canonical.decode(),

@@ -126,7 +126,7 @@ def review_round(
         BaseException: an interrupt; everything that was started is ended first.
     """
     diagnosis = round_.diagnosis
-    _refuse_set_up(provider, round_, bench)
+    refuse_set_up(provider, round_.plugin, round_.host, diagnosis, with_tools=bench is not None)
     deadline = time.monotonic() + diagnosis.budget.timeout_ms / 1000
     if bench is None:
         documents = document_parts(
@@ -192,22 +192,34 @@ def review_round(
     )
 
 
-def _refuse_set_up(provider: Provider, round_: Round, bench: Bench | None) -> None:
-    capability = provider.capability(round_.host)
+def refuse_set_up(
+    provider: Provider, plugin: PluginIdentity, host: Host, diagnosis: Diagnosis, *, with_tools: bool
+) -> None:
+    """Refuse what can be foreseen, before a round is used up.
+
+    Args:
+        provider: the reviewer plug-in.
+        plugin: as its distribution declares it.
+        host: what the provider may look at.
+        diagnosis: what the preflight proved.
+        with_tools: whether the review works with the host's tools.
+
+    Raises:
+        ReviewError: the provider can't review here, or the diagnosis is of another set-up.
+    """
+    capability = provider.capability(host)
     if isinstance(capability, Incapable):
+        raise ReviewError(capability.reason, where=plugin.name, next_step=capability.next_step, code=capability.code)
+    if with_tools and not capability.verification:
         raise ReviewError(
-            capability.reason, where=round_.plugin.name, next_step=capability.next_step, code=capability.code
-        )
-    if bench is not None and not capability.verification:
-        raise ReviewError(
-            f"the provider {round_.plugin.name} can't review with the host's tools",
+            f"the provider {plugin.name} can't review with the host's tools",
             where="reviewRuntime",
             next_step="choose another provider, or a definition without reviewVerification",
         )
     check_diagnosis(
-        round_.diagnosis,
-        kind="tool-less" if bench is None else "tools",
-        plugin=round_.plugin,
+        diagnosis,
+        kind="tools" if with_tools else "tool-less",
+        plugin=plugin,
         program=capability.program,
         where="review.json",
     )

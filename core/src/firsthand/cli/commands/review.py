@@ -78,8 +78,11 @@ def show(reviewing: Reviewing) -> None:
         console.print(lines(f"not read whole: {', '.join(dispatch.unread)}"))
     if evidence.unprobed:
         console.print(lines(f"without a catch: {', '.join(evidence.unprobed)}"))
+    if reviewing.changed_tests:
+        console.print(lines(f"tests changed since the stage before: {', '.join(reviewing.changed_tests)}"))
     verdict = "the approval is accepted" if evidence.status == "passed" else f"{evidence.status}: {evidence.code}"
     console.print(lines(verdict))
+    console.print(lines(f"round {evidence.round} of stage {evidence.stage}: {reviewing.ended.state}"))
     console.print(lines(f"evidence: {reviewing.sealed.path}"))
 
 
@@ -91,7 +94,8 @@ def _answer(reviewing: Reviewing) -> dict[str, JSONValue]:
         result["code"] = evidence.code
     result["evidence"] = str(reviewing.sealed.path)
     result["sha256"] = reviewing.sealed.sha256
-    result["stage"], result["round"] = evidence.stage, evidence.round
+    result["stage"], result["round"], result["state"] = evidence.stage, evidence.round, reviewing.ended.state
+    result["changedTests"] = list[JSONValue](reviewing.changed_tests)
     result["isolation"] = None if evidence.isolation is None else evidence.isolation.as_json()
     if dispatch is not None:
         result["judgement"] = None if dispatch.judgement is None else dispatch.judgement.as_json()
