@@ -70,7 +70,14 @@ class StateDirectory:
         if path is None:
             import platformdirs  # noqa: PLC0415 - many commands are given a folder and never need it
 
-            path = Path(platformdirs.user_state_dir("firsthand", appauthor=False))
+            try:
+                path = Path(platformdirs.user_state_dir("firsthand", appauthor=False))
+            except RuntimeError as error:
+                raise StateError(
+                    "this user has no home to keep private state in",
+                    where="HOME",
+                    next_step="name a folder with --state",
+                ) from error
         absolute = Path(os.path.abspath(path))
         place = absolute.parent.resolve() / absolute.name
         if source is not None:

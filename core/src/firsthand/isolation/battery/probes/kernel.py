@@ -84,7 +84,7 @@ _SET_ID = Attempt("set-id-program", "kernel.gain", _set_id_program, _gained)
 
 
 def _segment(stage: Stage, side: Side) -> Mapping[str, Any]:
-    key = int.from_bytes(stage.nonce.encode()[:3], "big") << 4 | (side == "inside")
+    key = int(stage.nonce[:7], 16) << 1 | (side == "inside")
     return {"key": key, "remove": side == "control"}
 
 
