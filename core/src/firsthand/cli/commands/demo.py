@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from firsthand.cli.commands import check, mutate, review, verify
+from firsthand.cli.commands import check, gate, mutate, review, verify
 from firsthand.cli.output import answers, end, lines, table
 from firsthand.cli.progress import ProgressLine, observers
 from firsthand.engine.demo.story import Story
@@ -79,11 +79,11 @@ def _tell(folder: Path, *, kept: bool) -> None:
 
 
 def _reviews(story: Story) -> bool:
-    """The last two chapters: whether they came out as they should, or were left out for a reason that is said."""
+    """The last three chapters: whether they came out as they should, or were left out for a reason that is said."""
     console = answers()
     reviewer = story.reviewer()
     if reviewer is None:
-        console.print(lines("\nno installed reviewer can play a script, so the two reviews are left out"))
+        console.print(lines("\nno installed reviewer can play a script, so the reviews are left out"))
         return True
     _heading(f"5. A reviewer ({reviewer.name}, its real program, a scripted model) reads, checks, mutates and judges")
     try:
@@ -95,7 +95,17 @@ def _reviews(story: Story) -> bool:
     _heading("6. A reviewer that calls no tool and says that all tests pass")
     lying = story.review(reviewer, "lying")
     review.show(lying)
-    return honest.sealed.evidence.status == "passed" and lying.sealed.evidence.code == "review_verification_evidence"
+    _heading("7. What a merge is told: after the honest review, and after the lying one")
+    merged, refused = story.gated("honest"), story.gated("lying")
+    gate.show(merged)
+    console.print()
+    gate.show(refused)
+    return (
+        honest.sealed.evidence.status == "passed"
+        and lying.sealed.evidence.code == "review_verification_evidence"
+        and merged.conclusion[0] == "passed"
+        and refused.conclusion[0] == "failed"
+    )
 
 
 def _heading(text: str) -> None:

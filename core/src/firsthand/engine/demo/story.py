@@ -14,6 +14,7 @@ from typing import Final
 from firsthand.canonical import JSONValue, canonical_bytes
 from firsthand.engine.checking import run_checks
 from firsthand.engine.demo.targets import ATTEMPTS, TOKEN, reports, targets, unconfined
+from firsthand.engine.gating import GateAnswer, gate
 from firsthand.engine.mutating import run_mutations
 from firsthand.engine.providers import this_host
 from firsthand.engine.reviewing import Reviewing, run_preflight, run_review
@@ -158,6 +159,7 @@ class Story:
             self._checks(),
             ["cart.py"],
             reviewRuntime=reviewer.name,
+            stages=["final"],
             package={"requirements": ["README.md"]},
         )
         config = self.project / name
@@ -188,6 +190,16 @@ class Story:
                 observers=self._observers,
                 host=this_host(None, {**bare, **variables}),
             )
+
+    def gated(self, scenario: str) -> GateAnswer:
+        """What a merge would be told after the review."""
+        return gate(
+            self.project / f"review-{scenario}.json",
+            state_path=self.state,
+            expected_fingerprint=None,
+            requirements=["execution"],
+            trusted_keys=(),
+        )
 
     def verified(self, sealed: Sealed, public: Path) -> Verification:
         """Verify the evidence with the public key and the project as it is now."""
