@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from firsthand.isolation.interface import MIB, Available, Limits
+from firsthand.isolation.interface import MIB, Available, Limits, RunCancelledError
 
 Enter = Callable[..., Any]
 
@@ -101,3 +101,25 @@ def test_limits_of_one_command_do_not_burden_the_next(enter: Enter) -> None:
     for _ in range(3):
         assert box.sh("yes").outcome.kind == "output-limit"
         assert box.sh("echo fine").stdout.data == b"fine\n"
+
+
+def test_a_cancelled_request_ends_the_command_at_once(enter: Enter) -> None:
+    box = enter()
+    started = time.monotonic()
+    with pytest.raises(RunCancelledError) as caught:
+        box.run(["/bin/sh", "-c", "sleep 60 & wait"], timeout_s=60, cancelled=lambda: time.monotonic() - started > 0.3)
+    assert time.monotonic() - started < 5
+    assert caught.value.cleanup != "unknown"
+    assert box.sh("echo next").stdout.data == b"next\n", "the enclosure serves the next command"
+
+
+def test_a_request_that_is_not_cancelled_runs_to_its_end(enter: Enter) -> None:
+    asked: list[float] = []
+
+    def cancelled() -> bool:
+        asked.append(time.monotonic())
+        return False
+
+    result = enter().run(["/bin/sh", "-c", "sleep 1; echo done"], cancelled=cancelled)
+    assert result.stdout.data == b"done\n"
+    assert len(asked) >= 2

@@ -6,16 +6,24 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from firsthand.files.refusal import RemovalError
 from firsthand.files.removal import remove_path
 from firsthand.isolation.environment import fixed_environment
-from firsthand.isolation.interface import IsolationError, Limits, ProcessWatch, Request, Result, Workspace
+from firsthand.isolation.interface import (
+    IsolationError,
+    Limits,
+    ProcessWatch,
+    Request,
+    Result,
+    RunCancelledError,
+    Workspace,
+)
 from firsthand_seatbelt.interpreter import Interpreter
 from firsthand_seatbelt.kernel import Kernel
 from firsthand_seatbelt.outcome import End, Stopped, never_ran, outcome_of
@@ -27,6 +35,8 @@ from firsthand_seatbelt.watchdog import Watchdog, Watched
 USER: Final = "sandbox"
 WRITE_S: Final = 20.0
 _DRAIN_S: Final = 0.4
+_ASK_S: Final = 0.2
+"""How often, at least, it is asked whether the request was cancelled."""
 _NO_LIMIT: Final = "-"
 
 
@@ -84,7 +94,7 @@ class SeatbeltEnclosure:
                 group = self._start(home, tmpdir, request.environment, nothing.fileno(), inside)
             except (IsolationError, OSError, ValueError) as error:
                 return never_ran(f"the sandbox could not be set up: {error}", begun)
-            return self._supervise(group, request.timeout_s, home, tmpdir)
+            return self._supervise(group, request.timeout_s, home, tmpdir, request.cancelled or _never)
 
     def rewrite(self, path: str, data: bytes, mode: int) -> None:
         """See `Enclosure.rewrite`. The content travels as an open descriptor, which the sandbox lets through."""
@@ -98,7 +108,7 @@ class SeatbeltEnclosure:
                 group = self._start(home, tmpdir, {}, content.fileno(), inside)
             except (OSError, ValueError) as error:
                 raise _not_written(path, str(error)) from error
-            outcome = self._supervise(group, WRITE_S, home, tmpdir).outcome
+            outcome = self._supervise(group, WRITE_S, home, tmpdir, _never).outcome
         if "done" not in group.words or outcome.exit_code != 0 or outcome.cleanup == "unknown":
             raise _not_written(path, outcome.detail or outcome.kind)
 
@@ -157,16 +167,18 @@ class SeatbeltEnclosure:
         processes = _NO_LIMIT if running is None else str(running + self._limits.processes)
         return ",".join((processes, str(self._limits.memory_bytes), str(self._limits.file_bytes), "0"))
 
-    def _supervise(self, group: ConfinedGroup, timeout_s: float, home: str, tmpdir: str) -> Result:
+    def _supervise(
+        self, group: ConfinedGroup, timeout_s: float, home: str, tmpdir: str, cancelled: Callable[[], bool]
+    ) -> Result:
         begun = time.monotonic()
-        stopped: Stopped = None
+        stopped: Stopped | Literal["cancelled"] = None
         leftovers = 0
         try:
             ready = group.await_ready()
             if ready:
                 begun = time.monotonic()
                 group.release()
-                stopped = _watch(group, begun + timeout_s, self._watchdog(home, tmpdir))
+                stopped = _watch(group, begun + timeout_s, self._watchdog(home, tmpdir), cancelled)
                 leftovers = group.others() if stopped is None else 0
             duration_ms = round((time.monotonic() - begun) * 1000)
             cleanup = group.end()
@@ -175,6 +187,8 @@ class SeatbeltEnclosure:
             group.end()
             group.close()
             self._open.remove(group)
+        if stopped == "cancelled":
+            raise RunCancelledError(cleanup)
         end = End(ready=ready, stopped=stopped, cleanup=cleanup, duration_ms=duration_ms, leftovers=leftovers)
         return Result(
             outcome=outcome_of(group, end), stdout=group.streams[0].captured(), stderr=group.streams[1].captured()
@@ -186,7 +200,13 @@ class SeatbeltEnclosure:
         return Watchdog([Watched(self._copy, limits.copy_bytes, limits.copy_entries), *scratch])
 
 
-def _watch(group: ConfinedGroup, deadline: float, watchdog: Watchdog) -> Stopped:
+def _never() -> bool:
+    return False
+
+
+def _watch(
+    group: ConfinedGroup, deadline: float, watchdog: Watchdog, cancelled: Callable[[], bool]
+) -> Stopped | Literal["cancelled"]:
     """Read along until the command ends by itself (None), or tell which bound ended its time."""
     while True:
         if group.exited:
@@ -194,9 +214,11 @@ def _watch(group: ConfinedGroup, deadline: float, watchdog: Watchdog) -> Stopped
         now = time.monotonic()
         if now >= deadline:
             return "deadline"
+        if cancelled():
+            return "cancelled"
         if now >= watchdog.due_at and (exceeded := watchdog.look()) is not None:
             return exceeded
-        group.step(min(deadline, watchdog.due_at) - now)
+        group.step(min(deadline - now, watchdog.due_at - now, _ASK_S))
         for stream in group.streams:
             if stream.over:
                 return stream.name

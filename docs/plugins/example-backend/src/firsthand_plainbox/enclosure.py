@@ -16,13 +16,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from firsthand.isolation.interface import Captured, IsolationError, Limits, ProcessWatch, Request, Result, Workspace
+from firsthand.isolation.interface import (
+    Captured,
+    IsolationError,
+    Limits,
+    ProcessWatch,
+    Request,
+    Result,
+    RunCancelledError,
+    Workspace,
+)
 from firsthand.records import Outcome
 from firsthand_plainbox.options import OWN, PYTHON, options
 
 _START_S: Final = 10.0
 _END_S: Final = 1.5
 _DRAIN_S: Final = 0.3
+_ASK_S: Final = 0.2
 _SAMPLE_S: Final = 0.1
 _REWRITE_S: Final = 10.0
 
@@ -67,6 +77,8 @@ class PlainboxEnclosure:
         with _Run(self._box, request, self._processes) as run:
             end = run.supervise()
             gone = run.end()
+            if end["kind"] == "cancelled":
+                raise RunCancelledError("complete" if gone else "unknown")
             streams = run.drain()
         duration_ms = round((time.monotonic() - begun) * 1000)
         cleanup = "complete" if gone else "unknown"
@@ -97,6 +109,7 @@ class _Run:
         self._limits = box.limits
         self._copy = box.workspace.copy
         self._timeout_s = request.timeout_s
+        self._cancelled = request.cancelled
         self._processes = processes
         self._output = {1: bytearray(), 2: bytearray()}
         self._closed: set[int] = set()
@@ -168,12 +181,16 @@ class _Run:
             now = time.monotonic()
             if now >= deadline:
                 return {"kind": "timed-out"}
+            if self._cancelled is not None and self._cancelled():
+                return {"kind": "cancelled"}
             if now >= sample_at:
                 if limit := self._copy_limit():
                     return {"kind": "output-limit", "limit": limit}
                 # A large copy takes long to look at; the pause keeps the watching a small share of the time.
                 sample_at = time.monotonic() + max(_SAMPLE_S, 5 * (time.monotonic() - now))
-            for descriptor in self._readable([self._status, *self._open()], min(deadline, sample_at) - now):
+            for descriptor in self._readable(
+                [self._status, *self._open()], min(deadline, sample_at, now + _ASK_S) - now
+            ):
                 if descriptor != self._status:
                     if limit := self._read(descriptor):
                         return {"kind": "output-limit", "limit": limit}
