@@ -9,6 +9,8 @@ from firsthand.cli.commands.check import told_outcome, told_tests
 from firsthand.cli.output import answers, end, lines, print_json, table
 from firsthand.cli.progress import ProgressLine, observers, report_failures
 from firsthand.engine.reviewing import Reviewing, run_review
+from firsthand.records import Evidence
+from firsthand.rules import acceptance, definition_facts
 
 
 def run(
@@ -66,12 +68,7 @@ def show(reviewing: Reviewing) -> None:
     console.print()
     for mutation in evidence.mutations:
         console.print(lines(f"mutation in {mutation.mutation.path}: {mutation.verdict} ({mutation.cause})"))
-    judgement = dispatch.judgement
-    if judgement is not None:
-        console.print(lines(f"the model says: {judgement.verdict}: {judgement.summary}"))
-        for finding in judgement.findings:
-            place = finding.path if finding.line is None else f"{finding.path}:{finding.line}"
-            console.print(lines(f"  {finding.severity} {place}: {finding.message}"))
+    _show_judgement(evidence)
     if reviewing.failure is not None:
         console.print(lines(f"no review: {reviewing.failure.kind}: {reviewing.failure.detail}"))
     if dispatch.unread:
@@ -84,6 +81,21 @@ def show(reviewing: Reviewing) -> None:
     console.print(lines(verdict))
     console.print(lines(f"round {evidence.round} of stage {evidence.stage}: {reviewing.ended.state}"))
     console.print(lines(f"evidence: {reviewing.sealed.path}"))
+
+
+def _show_judgement(evidence: Evidence) -> None:
+    """What the model said, and why its approval does not count where it does not."""
+    console = answers()
+    judgement = evidence.dispatch.judgement if evidence.dispatch is not None else None
+    if judgement is None:
+        return
+    console.print(lines(f"the model says: {judgement.verdict}: {judgement.summary}"))
+    for finding in judgement.findings:
+        place = finding.path if finding.line is None else f"{finding.path}:{finding.line}"
+        console.print(lines(f"  {finding.severity} {place}: {finding.message}"))
+    if judgement.verdict == "approved":
+        for problem in acceptance(evidence, definition_facts(evidence.definition)):
+            console.print(lines(f"not accepted: {problem.message} ({problem.where})"))
 
 
 def _answer(reviewing: Reviewing) -> dict[str, JSONValue]:
