@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,19 @@ def test_what_others_write_meanwhile_is_not_counted(make_bench: Callable[..., An
     outcome = bench.shell("sleep 0.8", cancelled=write).outcome
     assert len(written) > 1
     assert outcome.kind == "exited"
+
+
+def test_an_ended_process_hides_nothing(make_bench: Callable[..., Any], tmp_path: Path) -> None:
+    bench = make_bench(Limits(copy_bytes=2 * MIB))
+
+    def write() -> bool:
+        (tmp_path / secrets.token_hex(4)).write_bytes(os.urandom(4 * MIB))
+        return False
+
+    # The child has ended and is not collected: as an ordinary user nobody may list what it held.
+    script = "import os, time\nif os.fork() == 0: os._exit(0)\ntime.sleep(1)"
+    outcome = bench.run("/usr/bin/python3", "-c", script, cancelled=write).outcome
+    assert (outcome.kind, outcome.limit) == ("exited", None)
 
 
 def test_no_link_leads_the_watchdog_out_of_the_copy(make_bench: Callable[..., Any], tmp_path: Path) -> None:

