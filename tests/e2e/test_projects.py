@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -150,15 +151,17 @@ def test_drafted_checked_mutated_verified(kind: Kind, station: Station, tree: An
     assert check["status"] == "passed"
     assert (check["tests"]["executed"], check["tests"]["failed"]) == (kind.tests, 0)
 
-    mutation = ("--check", check["id"], "--path", kind.path, "--old", kind.old, "--new")
-    caught = run("mutate", *mutation, kind.seen)
-    assert caught.status == 0, caught
-    (record,) = caught.json["mutations"]
-    assert (record["verdict"], record["cause"]) == ("detected", "named-test-failed")
-    missed = run("mutate", *mutation, kind.unseen)
-    assert (missed.status, missed.json["code"]) == (1, "mutation_survived"), missed
+    plan = root.with_name(f"{kind.name}-plan.json")
+    asked = [{"check": check["id"], "path": kind.path, "old": kind.old, "new": new} for new in (kind.seen, kind.unseen)]
+    plan.write_text(json.dumps(asked))
+    mutated = run("mutate", "--plan", plan)
+    assert (mutated.status, mutated.json["code"]) == (1, "mutation_survived"), mutated
+    assert [(record["verdict"], record["cause"]) for record in mutated.json["mutations"]] == [
+        ("detected", "named-test-failed"),
+        ("survived", "check-stayed-green"),
+    ]
 
-    for answer in (checked, caught, missed):
+    for answer in (checked, mutated):
         verified = run("verify", answer.json["evidence"], "--root", root)
         assert (verified.status, verified.json["valid"], verified.json["stale"]) == (0, True, False), verified
     assert tree(root) == source
