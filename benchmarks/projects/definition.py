@@ -31,7 +31,7 @@ def write_definition(
         "runtime": "bench",
         "reviewRuntime": "claude",
         "stages": ["final"],
-        "maxRounds": 1,
+        "maxRounds": 100,
         "package": {"requirements": [files[0]], "instructions": []},
         "reviewVerification": verification,
     }
