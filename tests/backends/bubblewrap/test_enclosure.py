@@ -165,6 +165,15 @@ def test_output_can_be_opened_anew(bench: Any) -> None:
     assert (result.stdout.data, result.stderr.data) == (b"one\n", b"two\n")
 
 
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_commands_have_the_same_umask_whatever_the_callers(bench: Any, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        assert bench.shell("umask").stdout.data == b"0022\n"
+    finally:
+        os.umask(before)
+
+
 def test_stdin_is_empty(bench: Any) -> None:
     assert bench.shell("cat; echo end").stdout.data == b"end\n"
 

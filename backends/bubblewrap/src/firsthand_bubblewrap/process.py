@@ -154,6 +154,8 @@ class Sandbox:
             stderr=writing_ends[1],
             pass_fds=(self._status, options_fd, seccomp_fd),
             start_new_session=True,
+            # Not the caller's: the same check would make files of other modes on another day.
+            umask=0o022,
         )
 
     def release(self) -> None:

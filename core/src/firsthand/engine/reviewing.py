@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,18 @@ from firsthand.plugins import Observers
 from firsthand.records import Budget, Isolation
 from firsthand.residues import Session, StateDirectory
 from firsthand.review.diagnosis import parse_diagnosis
-from firsthand.review.interface import AuthLeg, Diagnosis, Failure, Host, PluginIdentity, Provider, ReviewError
+from firsthand.review.interface import (
+    AuthLeg,
+    Diagnosis,
+    Failure,
+    Host,
+    Launch,
+    Launcher,
+    PluginIdentity,
+    Process,
+    Provider,
+    ReviewError,
+)
 from firsthand.review.launching import PlainLauncher
 from firsthand.review.preflight import Rehearsal
 from firsthand.review.preflight import run_preflight as rehearse
@@ -152,6 +164,27 @@ def run_review(  # noqa: PLR0913 # one argument an option of the command, and wh
     return Reviewing(ended, sealed, dispatching.failure, dispatching.changed_tests)
 
 
+class _Announcing:
+    """Enters that the dispatch begins before the first process: from there on something may have reached the reviewer.
+
+    A provider that refuses before that, for want of a login say, leaves a round that failed, and none that is unknown.
+    """
+
+    def __init__(self, launcher: PlainLauncher, opened: OpenRound) -> None:
+        self.level = launcher.level
+        self._launcher = launcher
+        self._opened = opened
+
+    def start(self, launch: Launch) -> AbstractContextManager[Process]:
+        """See `Launcher`."""
+        self._opened.dispatched()
+        return self._launcher.start(launch)
+
+    def credential(self, path: Path) -> Path:
+        """See `Launcher`."""
+        return self._launcher.credential(path)
+
+
 class _Dispatching:
     """What performs the dispatch of one claimed round."""
 
@@ -196,12 +229,12 @@ class _Dispatching:
             door=work.session.tree("door"),
         )
 
-        def launcher(private: Path, deadline: float) -> PlainLauncher:
-            # The moment before the reviewer's first process: from here on something may have reached it.
-            opened.dispatched()
-            return PlainLauncher(work.session, private, deadline)
+        def launcher(private: Path, deadline: float) -> Launcher:
+            return _Announcing(PlainLauncher(work.session, private, deadline), opened)
 
         reviewed = review_round(self._provider, claimed, self._bench, launcher, work.recording)
+        # A provider that came back without ever starting anything has a record all the same.
+        opened.dispatched()
         self.failure = reviewed.failure
         if isinstance(work, Prepared) and reviewed.spoiled is not None:
             keep_if_unknown(work, reviewed.spoiled)

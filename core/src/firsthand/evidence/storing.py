@@ -38,6 +38,8 @@ def write_sealed(path: Path, raw: bytes, *, replace: bool = False) -> None:
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
+        if not replace and _write_unnamed(path, raw):
+            return
         write_new_private(draft, raw)
         try:
             if replace:
@@ -56,6 +58,35 @@ def write_sealed(path: Path, raw: bytes, *, replace: bool = False) -> None:
         ) from error
     except OSError as error:
         raise _unusable(path, error) from error
+
+
+def _write_unnamed(path: Path, raw: bytes) -> bool:
+    """Write a file that has no name until it is whole, so that a kill leaves no draft; False where that can't be done.
+
+    Raises:
+        OSError: something is at the path already, or it can't be written.
+    """
+    if not hasattr(os, "O_TMPFILE"):
+        return False
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            descriptor = os.open(".", os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        except OSError:
+            return False  # a file system without nameless files; whatever else it is, the usual way will tell
+        with os.fdopen(descriptor, "wb") as stream:
+            os.fchmod(descriptor, 0o600)  # a umask may have taken more away
+            stream.write(raw)
+            stream.flush()
+            os.fsync(descriptor)
+            try:
+                os.link(f"/proc/self/fd/{descriptor}", path.name, dst_dir_fd=folder, follow_symlinks=True)
+            except FileNotFoundError:
+                return False  # no /proc here
+        os.fsync(folder)
+        return True
+    finally:
+        os.close(folder)
 
 
 def read_sealed(path: Path) -> bytes:

@@ -26,7 +26,9 @@ class ObserverHooks:
 
     @_hookspec
     def check_started(self, check_id: str, purpose: RunPurpose, lane: int) -> None:
-        """Fires before a registered check's command is started, once for each run, mutated and control runs included.
+        """Fires before `firsthand check` starts a registered check's command.
+
+        Runs of a mutation series and of a review are told when they end (`check_finished`), not when they start.
 
         Args:
             check_id: as registered.

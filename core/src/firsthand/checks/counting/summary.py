@@ -143,10 +143,20 @@ def _unittest_names(text: str, ran: int) -> list[tuple[str, TestState]] | None:
     """Name and state of each test where `-v` lists all of them, else None."""
     named: dict[str, TestState] = {}
     for found in _UNITTEST_NAMED.finditer(text):
-        word = found.group(2)
-        skipped = word.startswith(("skipped", "expected failure"))
-        named[found.group(1)] = "passed" if word == "ok" else "skipped" if skipped else "failed"
+        state = _unittest_state(found.group(2))
+        if state is None:
+            return None
+        named[found.group(1)] = state
     return list(named.items()) if len(named) == ran else None
+
+
+def _unittest_state(word: str) -> TestState | None:
+    """What `-v` says of a test; None where the test itself wrote into the line, a warning of Python's included."""
+    if word == "ok":
+        return "passed"
+    if word.startswith(("skipped", "expected failure")):
+        return "skipped"
+    return "failed" if word in ("FAIL", "ERROR", "unexpected success") else None
 
 
 def _panic(text: str) -> str:

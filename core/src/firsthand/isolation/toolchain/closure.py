@@ -164,7 +164,8 @@ class _Search:
                 folder / program for folder in (*self.path(), *self.host_path, Path("/usr/bin"), Path("/bin"))
             ]
         for candidate in candidates:
-            if candidate.is_file() and os.access(candidate, os.X_OK):
+            # os.path's answer is False, and no error, for a file in a folder that is closed to this user.
+            if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
                 return self._behind_shim(candidate, program)
         raise ToolchainError(
             f"no executable {program!r} was found",

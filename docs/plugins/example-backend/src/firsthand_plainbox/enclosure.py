@@ -179,10 +179,8 @@ class _Run:
         report = b""
         while not report.endswith(b"\n"):
             now = time.monotonic()
-            if now >= deadline:
-                return {"kind": "timed-out"}
-            if self._cancelled is not None and self._cancelled():
-                return {"kind": "cancelled"}
+            if bound := self._bound(now, deadline):
+                return {"kind": bound}
             if now >= sample_at:
                 if limit := self._copy_limit():
                     return {"kind": "output-limit", "limit": limit}
@@ -199,6 +197,11 @@ class _Run:
                 else:
                     return self._failed()
         return _told(json.loads(report))
+
+    def _bound(self, now: float, deadline: float) -> str:
+        if now >= deadline:
+            return "timed-out"
+        return "cancelled" if self._cancelled is not None and self._cancelled() else ""
 
     def end(self) -> bool:
         """Kill process 1 and wait for it: the kernel lets its end be seen only when the namespace is empty."""
