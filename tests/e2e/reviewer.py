@@ -65,6 +65,11 @@ def played(turns: Sequence[Turn]) -> Iterator[ScriptedEndpoint]:
         yield model
 
 
+def dispatches(model: ScriptedEndpoint) -> int:
+    """How often the model was asked from the beginning: a request without any tool result."""
+    return sum(not exchange.results() for exchange in model.messages())
+
+
 @dataclass(frozen=True)
 class Reviewed:
     """A project with a definition, the program as its user runs it, and a diagnosis of this machine.

@@ -24,7 +24,7 @@ import pytest
 
 from e2e.fixtures import Tree
 from e2e.program import Answer, carrying
-from e2e.reviewer import ACCESS_TOKEN, HONEST, REFRESH_TOKEN, Reviewed, played, prepare
+from e2e.reviewer import ACCESS_TOKEN, HONEST, REFRESH_TOKEN, Reviewed, dispatches, played, prepare
 from e2e.test_kill import Kin, kin_of
 from firsthand.engine.gating import gate
 from firsthand.evidence.storing import read_sealed
@@ -32,7 +32,7 @@ from firsthand.evidence.verifying import verify
 from firsthand_claude.program import bundled_program
 from firsthand_claude.scripted import Fault, ScriptedEndpoint, Turn
 
-KILLS: Final = int(os.environ.get("FIRSTHAND_ROUND_KILLS", "12"))
+KILLS: Final = int(os.environ.get("FIRSTHAND_ROUND_KILLS", "9"))
 SEED: Final = int(os.environ.get("FIRSTHAND_ROUND_KILLS_SEED", "20261130"))
 GONE_WITHIN_S: Final = 2.0
 _LOOK_S: Final = 0.004
@@ -65,11 +65,6 @@ def _executable(one: Kin | int) -> str:
         return os.readlink(f"/proc/{one.pid if isinstance(one, Kin) else one}/exe")
     except OSError:
         return _cli_path()
-
-
-def _dispatches(model: ScriptedEndpoint) -> int:
-    """How often the model was asked from the beginning: a request without any tool result."""
-    return sum(not exchange.results() for exchange in model.messages())
 
 
 def _below(program: int, fits: Callable[[list[str], str], bool]) -> int | None:
@@ -150,7 +145,7 @@ def test_a_kill_at_any_instant_of_a_round(
             met["left a credential"] += bool(reviewed.holding(ACCESS_TOKEN))
             _asked_again(reviewed, model, state, about)
             # The one authority on what reached the model: it was asked once, and asking again asked nothing.
-            assert _dispatches(model) <= 1, about
+            assert dispatches(model) <= 1, about
             assert len(model.messages()) <= whole.requests, about
         assert _source(reviewed, tree) == source, about
         assert carrying(str(reviewed.program.state)) == [], about
@@ -179,7 +174,7 @@ def test_the_cli_does_not_outlive_a_killed_program(reviewed: Reviewed) -> None:
         # What does hold: the next start ends it, and destroys its copy of the login.
         assert reviewed(*reviewed.command("final"), model=model).json["code"] == "round_unknown"
         assert (carrying(str(reviewed.program.state)), reviewed.holding(ACCESS_TOKEN)) == ([], [])
-        assert _dispatches(model) == 1
+        assert dispatches(model) == 1
     assert left == [], _told(left)
 
 
