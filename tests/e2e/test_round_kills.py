@@ -159,7 +159,6 @@ def test_a_kill_at_any_instant_of_a_round(
         assert met["unknown"] or met["failed"], told
 
 
-@pytest.mark.xfail(strict=True, reason="nothing ties the reviewer's program to the life of firsthand")
 def test_the_cli_does_not_outlive_a_killed_program(reviewed: Reviewed) -> None:
     with played([Turn(fault=Fault("silence"), times=0)]) as model:
         running = reviewed.start("final", model)

@@ -12,6 +12,7 @@ import secrets
 import selectors
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -26,6 +27,7 @@ from firsthand.residues.survivors import end_survivors
 from firsthand.review.interface import Exit, Launch, Process, ReviewError
 from firsthand.review.transcript import overrun
 
+_SETPRIV: Final = "/usr/bin/setpriv"
 TOKEN_VARIABLE: Final = "FIRSTHAND_SESSION"  # noqa: S105 - a name, and what it names is no secret either
 """What a launched process carries its session's token in."""
 
@@ -52,6 +54,17 @@ class Register(Protocol):
 
     def credential(self, path: Path) -> Path:
         """Enter a file that will hold a credential."""
+
+
+def _tie(program: str) -> tuple[str, ...]:
+    """What stands before a command line so that the kernel ends the program when this process dies, where that exists.
+
+    The signal follows the thread that starts the program; a provider's call lasts as long as its program, so that
+    thread does too. A program that can't be executed is started plainly: only then does its failure show as what it is.
+    """
+    if sys.platform != "linux" or not os.access(_SETPRIV, os.X_OK) or not os.access(program, os.X_OK):
+        return ()
+    return (_SETPRIV, "--pdeathsig", "KILL", "--")
 
 
 class PlainLauncher:
@@ -187,7 +200,7 @@ class PlainProcess:
     def _spawn(self) -> subprocess.Popen[bytes]:
         launch = self._launch
         process = subprocess.Popen(
-            list(launch.argv),
+            [*_tie(launch.argv[0]), *launch.argv],
             env={**launch.environment, TOKEN_VARIABLE: self._token},
             cwd=launch.cwd,
             stdin=subprocess.PIPE,
