@@ -32,7 +32,7 @@ from firsthand.evidence.verifying import verify
 from firsthand_claude.program import bundled_program
 from firsthand_claude.scripted import Fault, ScriptedEndpoint, Turn
 
-KILLS: Final = int(os.environ.get("FIRSTHAND_ROUND_KILLS", "9"))
+KILLS: Final = int(os.environ.get("FIRSTHAND_ROUND_KILLS", "6"))
 SEED: Final = int(os.environ.get("FIRSTHAND_ROUND_KILLS_SEED", "20261130"))
 GONE_WITHIN_S: Final = 2.0
 _LOOK_S: Final = 0.004
@@ -57,14 +57,6 @@ def the_relay(program: int) -> int | None:
 
 def _cli_path() -> str:
     return os.path.realpath(str(bundled_program()))
-
-
-def _executable(one: Kin | int) -> str:
-    """The path of a living process's program; the CLI's for one that has gone meanwhile, which is no fault."""
-    try:
-        return os.readlink(f"/proc/{one.pid if isinstance(one, Kin) else one}/exe")
-    except OSError:
-        return _cli_path()
 
 
 def _below(program: int, fits: Callable[[list[str], str], bool]) -> int | None:
@@ -136,8 +128,7 @@ def test_a_kill_at_any_instant_of_a_round(
             # Evenly over its life, one slice a kill, at a random instant of the slice.
             at_s = whole.lives_s[victim.__name__] * 1.03 * (number + chance.random()) / kills
             gone_s, answer = _killed(reviewed, model, victim, at_s, about)
-            met["outlived by the CLI"] += gone_s >= GONE_WITHIN_S
-            slowest_s = max(slowest_s, gone_s if gone_s < GONE_WITHIN_S else 0)
+            slowest_s = max(slowest_s, gone_s)
             state = _judged(reviewed, model, answer, about)
             met[state] += 1
             met["sent something"] += bool(model.messages())
@@ -170,7 +161,7 @@ def test_the_cli_does_not_outlive_a_killed_program(reviewed: Reviewed) -> None:
         while any(map(Kin.lives, kin)) and time.monotonic() - begun < GONE_WITHIN_S:
             select.select([], [], [], _LOOK_S)
         left = [*filter(Kin.lives, kin)]
-        # What does hold: the next start ends it, and destroys its copy of the login.
+        # Its copy of the login goes with the next start, which asks nobody.
         assert reviewed(*reviewed.command("final"), model=model).json["code"] == "round_unknown"
         assert (carrying(str(reviewed.program.state)), reviewed.holding(ACCESS_TOKEN)) == ([], [])
         assert dispatches(model) == 1
@@ -219,11 +210,7 @@ def _killed(
         answer = None if running.returncode == -signal.SIGKILL else Answer(running.returncode, "", "")
     begun = time.monotonic()
     while left := _left(reviewed, kin):
-        if time.monotonic() - begun >= GONE_WITHIN_S:
-            # Known and held by the test above: the CLI outlives a killed program, until the next start.
-            assert pid == running.pid, f"{about}: {_told(left)}"
-            assert {_executable(one) for one in left} <= {_cli_path()}, f"{about}: {_told(left)}"
-            break
+        assert time.monotonic() - begun < GONE_WITHIN_S, f"{about}: {_told(left)}"
         select.select([], [], [], _LOOK_S)
     for stream in (running.stdout, running.stderr):
         assert stream is not None

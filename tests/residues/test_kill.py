@@ -9,6 +9,7 @@ import secrets
 import select
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,14 @@ def marked(mark: str) -> list[int]:
     return found
 
 
+def gone_in_time(mark: str) -> list[int]:
+    """Who still carries the mark after the 2 s that the contract gives; a killed process takes a moment to go."""
+    deadline = time.monotonic() + 2
+    while (found := marked(mark)) and time.monotonic() < deadline:
+        select.select([], [], [], 0.01)
+    return found
+
+
 def digest(folder: Path) -> str:
     state = [(path.name, path.read_bytes(), path.stat().st_mode) for path in sorted(folder.iterdir())]
     return hashlib.sha256(repr(state).encode()).hexdigest()
@@ -100,7 +109,7 @@ def test_a_kill_at_any_instant_leaves_nothing_behind(state: StateDirectory, tmp_
         swept = sweep(state, clean_kept=False, timeout_s=10)
         assert not [residue for residue in swept if residue.state not in ("removed", "ended")], swept
         assert os.listdir(state.sessions) == []
-        assert marked(mark) == []
+        assert gone_in_time(mark) == []
         assert digest(source) == before
     assert list_residues(state) == []
     # The rounds were worth something: kills came while each of these existed.

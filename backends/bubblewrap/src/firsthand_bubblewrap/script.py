@@ -32,11 +32,12 @@ READY: Final = b"firsthand-ready\n"
 # Process 1. Ignoring SIGCHLD makes the kernel collect orphans, so that they can't pile up (`trap '' CHLD` has no effect
 # in dash). The keeper is the subshell, started before that, and so does not inherit it; it never waits for its child:
 # the host reads the status from the zombie. What a shell starts in the background has /dev/null for stdin, hence the
-# copy of the guard pipe as descriptor 3, and ignores interrupts, hence `env --default-signal`.
+# copy of the guard pipe as descriptor 3, and ignores interrupts; the caller may ignore others (nohup).
+# Hence `env --default-signal`.
 _INIT: Final = """gate=$1; shift
 exec 3<&0
 (
-{become} env --default-signal=INT,QUIT,PIPE {gate_path} -c "$gate" {gate_name} "$@" 3<&- &
+{become} env --default-signal {gate_path} -c "$gate" {gate_name} "$@" 3<&- &
 exec {guard} <&3 3<&- >/dev/null 2>&1
 ) &
 exec env --ignore-signal=CHLD {guard} <&3 3<&- >/dev/null 2>&1
