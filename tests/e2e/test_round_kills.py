@@ -86,6 +86,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     reviewed = prepare(tmp_path_factory.mktemp("whole"), tmp_path_factory)
     appeared: dict[str, tuple[Kin, float]] = {}
     lives_s: dict[str, float] = {}
+    # Once before, so that everything is compiled and in the file cache when it counts.
+    assert reviewed.review("root-cause", HONEST).status == 0
     with played(HONEST) as model:
         running = reviewed.start("final", model)
         while running.poll() is None:
@@ -96,7 +98,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
                     appeared[name] = (Kin(pid, _start_of(pid)), time.monotonic())
             now = time.monotonic()
             lives_s |= {name: now - since for name, (kin, since) in appeared.items() if kin.lives()}
-            select.select([], [], [], _LOOK_S)
+            # Looking costs the round its processor; a rough measure serves.
+            select.select([], [], [], 5 * _LOOK_S)
         out, err = running.communicate()
         assert running.returncode == 0, (out, err)
         return Whole(lives_s, len(model.messages()))
@@ -131,6 +134,7 @@ def test_a_kill_at_any_instant_of_a_round(
             slowest_s = max(slowest_s, gone_s)
             state = _judged(reviewed, model, answer, about)
             met[state] += 1
+            met["in time"] += victim is not the_program or answer is None
             met["sent something"] += bool(model.messages())
             met["left a session"] += bool(reviewed.program.sessions())
             met["left a credential"] += bool(reviewed.holding(ACCESS_TOKEN))
