@@ -138,7 +138,7 @@ class Spent:
 
     @property
     def serving_s(self) -> float:
-        """In the calls beyond the commands: the CLI waits for us. Sandboxes' starts, settlements, comparisons."""
+        """In the calls beyond the commands: the CLI waits for us. Sandboxes' starts, rewritings, comparisons."""
         return self.calls_s - self.commands_s
 
     @property
@@ -184,7 +184,7 @@ def share_rows(reviews: Sequence[Spent]) -> Iterator[Row]:
         (
             "of it: in the calls, beyond the commands",
             [one.serving_s for one in reviews],
-            f"sandboxes' starts and settlements, in {reviews[0].runs} runs of the check",
+            f"sandboxes' starts, for {reviews[0].runs} runs of the check and each rewriting of a mutated file",
         ),
         ("the digest of the CLI", [one.identity_s for one in reviews], "once in a process; about 400 MB are read"),
     ):
