@@ -352,7 +352,7 @@ def test_nothing_is_confined(
         "scratch",
         "copy-size",
     } <= found
-    # What it does do it does: nothing is failed for being failed. (Its tidying of daemons is a race, and not asked here.)
+    # What it does do it does: nothing is failed for being failed. Its tidying of daemons is a race, and not asked here.
     assert not found & {"starts", "truthful-end", "could-not-start", "work-area", "flood"}
     with pytest.raises(IsolationError, match="unconfined"):
         select([Candidate("unconfined", "tests", "0", backend)], tmp_path / "cache", lambda: tmp_path)
