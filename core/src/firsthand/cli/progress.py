@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from firsthand.cli.text import one_line
 from firsthand.plugins import OBSERVERS, Observers, discover, hookimpl
@@ -67,15 +69,20 @@ class ProgressLine:
         sys.stderr.flush()
 
 
-def observers(line: ProgressLine) -> Observers:
-    """All installed observers, and the progress line first."""
+@contextmanager
+def watched(*, quiet: bool, total: int = 0) -> Iterator[tuple[ProgressLine, Observers]]:
+    """A progress line and all installed observers, the line first, around one piece of long work.
+
+    The line is taken away at the end in any case. After work that came to its end, observers that failed are named;
+    they never change a result.
+    """
+    line = ProgressLine(quiet=quiet, total=total)
     found = Observers()
     found.add(line, name="progress", owner="firsthand-core")
     found.add_installed(discover(OBSERVERS).plugins)
-    return found
-
-
-def report_failures(found: Observers) -> None:
-    """Say which observers failed; they never change a result."""
+    try:
+        yield line, found
+    finally:
+        line.close()
     for failure in found.failures:
         sys.stderr.write(f"observer {failure.observer} ({failure.owner}) failed: {one_line(failure.reason)}\n")

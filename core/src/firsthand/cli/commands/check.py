@@ -6,7 +6,7 @@ from pathlib import Path
 
 from firsthand.canonical import JSONValue
 from firsthand.cli.output import answers, diagnostics, end, lines, print_json, table
-from firsthand.cli.progress import ProgressLine, observers, report_failures
+from firsthand.cli.progress import watched
 from firsthand.engine.checking import run_checks
 from firsthand.engine.sealing import Sealed
 from firsthand.records import CheckRun, Excerpt, Outcome
@@ -16,13 +16,8 @@ _SHOWN_LINES = 20
 
 def run(config: Path, out: Path | None, sign: Path | None, state: Path | None, *, as_json: bool) -> None:
     """Run the checks, show them, end with the contract's exit status."""
-    line = ProgressLine(quiet=as_json)
-    watching = observers(line)
-    try:
+    with watched(quiet=as_json) as (line, watching):
         sealed = run_checks(config, state_path=state, out=out, key=sign, observers=watching, progress=line.probe)
-    finally:
-        line.close()
-    report_failures(watching)
     if as_json:
         print_json(answer(sealed))
     else:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from firsthand.cli.commands import check, gate, mutate, review, verify
 from firsthand.cli.output import answers, end, lines, table
-from firsthand.cli.progress import ProgressLine, observers
+from firsthand.cli.progress import ProgressLine
 from firsthand.engine.demo.story import Story
 from firsthand.errors import EXIT_GOOD, EXIT_NEGATIVE, UsageError
+from firsthand.plugins import OBSERVERS, Observers, discover
 from firsthand.review.interface import ReviewError
 
 
@@ -32,7 +33,9 @@ def run(keep: Path | None) -> None:
 def _tell(folder: Path, *, kept: bool) -> None:
     console = answers()
     line = ProgressLine()
-    story = Story(folder, observers(ProgressLine(quiet=True)), line.probe)
+    watching = Observers()
+    watching.add_installed(discover(OBSERVERS).plugins)
+    story = Story(folder, watching, line.probe)
 
     _heading("1. Two checks of a small project, in a sandbox that has just passed its battery")
     try:

@@ -9,7 +9,7 @@ from typing import get_args
 
 from firsthand.canonical import JSONValue
 from firsthand.cli.output import answers, end, lines, print_json, table
-from firsthand.cli.progress import ProgressLine, observers, report_failures
+from firsthand.cli.progress import watched
 from firsthand.engine.mutating import run_mutations
 from firsthand.engine.sealing import Sealed
 from firsthand.errors import UsageError
@@ -45,9 +45,7 @@ def run(
 ) -> None:
     """Try the mutations, show them, end with the contract's exit status."""
     mutations = _requested(texts, plan)
-    line = ProgressLine(quiet=as_json, total=len(mutations))
-    watching = observers(line)
-    try:
+    with watched(quiet=as_json, total=len(mutations)) as (line, watching):
         sealed = run_mutations(
             config,
             mutations,
@@ -58,9 +56,6 @@ def run(
             observers=watching,
             progress=line.probe,
         )
-    finally:
-        line.close()
-    report_failures(watching)
     if as_json:
         print_json(_answer(sealed))
     else:

@@ -7,7 +7,7 @@ from pathlib import Path
 from firsthand.canonical import JSONValue
 from firsthand.cli.commands.check import told_outcome, told_tests
 from firsthand.cli.output import answers, end, lines, print_json, table
-from firsthand.cli.progress import ProgressLine, observers, report_failures
+from firsthand.cli.progress import watched
 from firsthand.engine.reviewing import Reviewing, run_review
 from firsthand.records import Evidence
 from firsthand.rules import acceptance, definition_facts
@@ -24,9 +24,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Dispatch one round, show what came of it, end with the contract's exit status."""
-    line = ProgressLine(quiet=as_json)
-    watching = observers(line)
-    try:
+    with watched(quiet=as_json) as (line, watching):
         reviewing = run_review(
             config,
             review_file,
@@ -37,9 +35,6 @@ def run(
             observers=watching,
             progress=line.probe,
         )
-    finally:
-        line.close()
-    report_failures(watching)
     if as_json:
         print_json(_answer(reviewing))
     else:
